@@ -1,0 +1,334 @@
+"""The data on the arrows between the stages: frozen dataclasses without behaviour of their own.
+
+checkpoint -> Model -> QuantizedModel -> model folder -> BuildPlan -> SourceTree -> Firmware -> BuildReport
+                                                                                 -> Transcript
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+F32 = NDArray[np.float32]
+
+
+class Format(enum.StrEnum):
+    """Storage format of a weight tensor. The ids are part of the model folder's format."""
+
+    F32 = "f32"
+    F16 = "f16"
+    W4 = "w4"  # unsigned 4-bit codes, fp16 scale and 4-bit zero point a group, layout P8
+    W8 = "w8"  # symmetric int8 codes, fp16 scale a group, layout P8
+
+
+class Kind(enum.StrEnum):
+    """What a tensor is for. The quantization policy names one format for each kind."""
+
+    EMBEDDING = "embedding"
+    ATTENTION = "attention"
+    EXPERT = "expert"
+    ROUTER = "router"
+    NORM = "norm"
+    LM_HEAD = "lm_head"
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The mathematics of a decoder, whatever family it came from."""
+
+    family: str
+    n_layers: int
+    dim: int
+    hidden_dim: int  # width of one expert
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    vocab_size: int
+    n_experts: int
+    top_k: int
+    norm_topk: bool  # router weights are normalised over the chosen experts (else over all)
+    rms_eps: float
+    rope_theta: float
+    sliding_window: int  # positions that a token sees, itself included; 0: all
+    max_context: int  # positions that the checkpoint was trained for
+    tied_embeddings: bool  # lm_head is the embedding matrix
+    bos_id: int | None
+    eos_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor of a model by our name. Vectors have `rows` = 1. Matrices are [outputs, inputs]."""
+
+    name: str
+    kind: Kind
+    rows: int
+    cols: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(cols,) for a norm, (rows, cols) otherwise."""
+        return (self.cols,) if self.kind is Kind.NORM else (self.rows, self.cols)
+
+
+EXPERT_PARTS = ("gate", "up", "down")
+
+
+def expert_specs(config: ModelConfig, layer: int, expert: int) -> tuple[TensorSpec, ...]:
+    """Gate, up and down projection of one expert, in file order."""
+    prefix = f"layers.{layer}.experts.{expert}"
+    shapes = {
+        "gate": (config.hidden_dim, config.dim),
+        "up": (config.hidden_dim, config.dim),
+        "down": (config.dim, config.hidden_dim),
+    }
+    return tuple(TensorSpec(f"{prefix}.{part}", Kind.EXPERT, *shapes[part]) for part in EXPERT_PARTS)
+
+
+def layer_specs(config: ModelConfig, layer: int) -> tuple[TensorSpec, ...]:
+    """Every tensor of one layer but its router and experts: norms and attention projections, in file order."""
+    prefix = f"layers.{layer}"
+    q_dim, kv_dim = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
+    return (
+        TensorSpec(f"{prefix}.attn_norm", Kind.NORM, 1, config.dim),
+        TensorSpec(f"{prefix}.q", Kind.ATTENTION, q_dim, config.dim),
+        TensorSpec(f"{prefix}.k", Kind.ATTENTION, kv_dim, config.dim),
+        TensorSpec(f"{prefix}.v", Kind.ATTENTION, kv_dim, config.dim),
+        TensorSpec(f"{prefix}.o", Kind.ATTENTION, config.dim, q_dim),
+        TensorSpec(f"{prefix}.ffn_norm", Kind.NORM, 1, config.dim),
+    )
+
+
+def router_spec(config: ModelConfig, layer: int) -> TensorSpec:
+    """The router matrix [n_experts, dim] of one layer."""
+    return TensorSpec(f"layers.{layer}.router", Kind.ROUTER, config.n_experts, config.dim)
+
+
+def dense_specs(config: ModelConfig) -> tuple[TensorSpec, ...]:
+    """Every tensor of dense.bin, in file order. `lm_head` is absent where it is tied to `embedding`."""
+    specs = [TensorSpec("embedding", Kind.EMBEDDING, config.vocab_size, config.dim)]
+    for layer in range(config.n_layers):
+        specs.extend(layer_specs(config, layer))
+    specs.append(TensorSpec("final_norm", Kind.NORM, 1, config.dim))
+    if not config.tied_embeddings:
+        specs.append(TensorSpec("lm_head", Kind.LM_HEAD, config.vocab_size, config.dim))
+    return tuple(specs)
+
+
+def tensor_specs(config: ModelConfig) -> Iterator[TensorSpec]:
+    """Every tensor of a model: dense parts, then each layer's router and experts."""
+    yield from dense_specs(config)
+    for layer in range(config.n_layers):
+        yield router_spec(config, layer)
+        for expert in range(config.n_experts):
+            yield from expert_specs(config, layer, expert)
+
+
+@dataclass(frozen=True)
+class AddedToken:
+    """A token that is matched in the text before pre-tokenization."""
+
+    id: int
+    content: bytes
+    special: bool
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """A byte-level BPE tokenizer, reduced to what encode and decode need."""
+
+    tokens: tuple[bytes, ...]  # id -> raw bytes; b"" for an id that no token has
+    merges: tuple[tuple[int, int, int], ...]  # (left id, right id, result id) by rank
+    added: tuple[AddedToken, ...]
+    pretokenizer: str  # "gpt2": the GPT-2 regular expression
+    add_prefix_space: bool
+    ignore_merges: bool  # a pre-token that is itself in the vocabulary is taken whole
+    prefix_ids: tuple[int, ...]  # put before every prompt (beginning of sequence)
+    suffix_ids: tuple[int, ...]
+    json_bytes: bytes = field(repr=False)  # tokenizer.json as it was read
+
+
+@dataclass(frozen=True)
+class Model:
+    """A checkpoint, read and checked. Values of `tensors` are loaded when they are asked for."""
+
+    config: ModelConfig
+    tensors: Mapping[str, F32]  # by TensorSpec.name
+    tokenizer: Tokenizer
+    source: str  # name of the checkpoint folder, without its path
+    digest: str  # SHA-256 over every input file
+
+
+@dataclass(frozen=True)
+class QuantizedTensor:
+    """One tensor in its storage format.
+
+    F32, F16: `codes` holds the values [rows, cols]. W4: codes uint8 0..15 [rows, cols], scales fp16 and zeros
+    uint8 0..15 [rows, n_groups]. W8: codes int8 -127..127 [rows, cols], scales fp16 [rows, n_groups].
+    """
+
+    spec: TensorSpec
+    format: Format
+    codes: NDArray[Any]
+    scales: NDArray[np.float16] | None = None
+    zeros: NDArray[np.uint8] | None = None
+
+
+@dataclass(frozen=True)
+class QuantizedModel:
+    """What the model folder stores, and what the reference computes with."""
+
+    config: ModelConfig
+    group_size: int
+    formats: Mapping[Kind, Format]
+    tensors: Mapping[str, QuantizedTensor]
+    tokenizer: Tokenizer
+    provenance: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One file of a model folder."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A model folder whose hashes, sizes and shapes were checked."""
+
+    path: Path
+    config: ModelConfig
+    group_size: int
+    formats: Mapping[Kind, Format]
+    files: Mapping[
+        str, FileRecord
+    ]  # by name: routing.bin, dense.bin, expert_{layer}_{expert}.bin, tokenizer.json
+    provenance: Mapping[str, Any]
+    digest: str  # SHA-256 of config.json, which names the hash of every other file
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What the user may choose for one firmware."""
+
+    context: int
+    max_threads: int
+    activation_bits: int = 16
+    embed: str = "incbin"  # or "xxd"
+
+
+@dataclass(frozen=True)
+class Region:
+    """One line of the budget."""
+
+    name: str
+    flash_bytes: int
+    ram_bytes: int
+    sum: str  # how the figure came about, for a person
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What the firmware will need and what the board has."""
+
+    board: str
+    model: str
+    options: BuildOptions
+    regions: tuple[Region, ...]
+    flash_budget_bytes: int
+    ram_budget_bytes: int
+    active_weight_bytes: int  # read once for each token
+    bound_tokens_per_s: (
+        float | None
+    )  # read bandwidth / active_weight_bytes; None where the board has no figure
+
+    @property
+    def flash_bytes(self) -> int:
+        """Sum over the regions."""
+        return sum(region.flash_bytes for region in self.regions)
+
+    @property
+    def ram_bytes(self) -> int:
+        """Sum over the regions."""
+        return sum(region.ram_bytes for region in self.regions)
+
+
+@dataclass(frozen=True)
+class RoutingStep:
+    """The choice of one layer for one token: expert ids by rank, and their weights."""
+
+    experts: tuple[int, ...]
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What the reference says for one prompt: greedy tokens, hash of the logits they were chosen from."""
+
+    prompt: str
+    prompt_ids: tuple[int, ...]
+    ids: tuple[int, ...]
+    logits_hash: str  # 16 hexadecimal digits
+    stop: str  # "eos", "length" or "context"
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """A complete C tree: `make` in `path` rebuilds the firmware without Python."""
+
+    path: Path
+    files: tuple[str, ...]  # relative to path
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """A linked binary and the map that the linker wrote."""
+
+    elf: Path
+    commands: tuple[str, ...]  # as run
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise about the binary."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What the inspection of a binary found."""
+
+    elf: str
+    sha256: str
+    checks: tuple[Check, ...]
+    sections: Mapping[str, int]  # bytes by name
+    deepest_stack: tuple[tuple[str, int], ...]  # (function, bytes), largest first
+
+    @property
+    def ok(self) -> bool:
+        """Whether every promise holds."""
+        return all(check.ok for check in self.checks)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One run of a firmware. `status` is its COLIBRI_STATUS object."""
+
+    command: tuple[str, ...]
+    exit_code: int
+    stdout: bytes
+    stderr: str
+    status: Mapping[str, Any]
+    seconds: float

@@ -1,0 +1,1 @@
+"""Read a trained checkpoint: folder -> Model."""

@@ -1,0 +1,1 @@
+"""One file a model family: names, shapes and rules of its checkpoints."""

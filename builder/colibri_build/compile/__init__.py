@@ -1,0 +1,1 @@
+"""Run the compiler and linker: SourceTree -> Firmware."""

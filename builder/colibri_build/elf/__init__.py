@@ -1,0 +1,1 @@
+"""Inspect the linked binary: Firmware -> BuildReport."""

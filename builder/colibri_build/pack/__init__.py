@@ -1,0 +1,1 @@
+"""The model folder: QuantizedModel <-> files (FORMAT.md)."""

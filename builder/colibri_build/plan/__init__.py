@@ -1,0 +1,1 @@
+"""What the firmware needs against what the board has."""

@@ -1,0 +1,1 @@
+"""Quantize: Model -> QuantizedModel."""

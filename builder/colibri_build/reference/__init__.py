@@ -1,0 +1,1 @@
+"""The NumPy model that defines the arithmetic (docs/numerics.md)."""

@@ -1,0 +1,1 @@
+"""Generate the C tree: ModelFolder + Board -> SourceTree."""

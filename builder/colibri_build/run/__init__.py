@@ -1,0 +1,1 @@
+"""Run firmware under QEMU or natively and read its console."""

@@ -1,0 +1,1 @@
+"""Boards and toolchains: typed, validated TOML."""

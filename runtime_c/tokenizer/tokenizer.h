@@ -1,0 +1,30 @@
+/* Byte-level BPE: UTF-8 text to token ids, and token ids back to a stream of whole UTF-8 characters. The tables are
+ * generated (tokenizer_tables.c). No allocation: callers own every buffer. */
+#ifndef COLIBRI_TOKENIZER_H
+#define COLIBRI_TOKENIZER_H
+
+#include <stddef.h>
+
+#include "colibri.h"
+
+/* Encodes `length` bytes of UTF-8, special tokens in the text and the model's prefix ids included. Writes at most
+ * `capacity` ids and their number to n_ids. COLIBRI_E_INVALID_UTF8, COLIBRI_E_PROMPT_TOO_LONG (more than capacity). */
+COLIBRI_MUST_CHECK colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int capacity, int *n_ids);
+
+/* Up to 3 bytes of a character whose end has not come yet. Zero it at the start of a stream. */
+typedef struct {
+    unsigned char pending[4];
+    int n_pending;
+} TokenStream;
+
+/* Size that any one token may need in `out`, pending bytes and replacement characters included. */
+extern const size_t tokenizer_max_piece_bytes;
+
+/* Writes the whole characters that `token` completes; returns their number of bytes. A special token writes nothing.
+ * Bytes that can be no UTF-8 come out as U+FFFD, as Python's errors="replace" does. 0 <= token < MODEL_VOCAB_SIZE. */
+size_t token_stream_push(TokenStream *stream, int token, char *out);
+
+/* End of a stream: what is pending comes out as one U+FFFD. */
+size_t token_stream_finish(TokenStream *stream, char *out);
+
+#endif
