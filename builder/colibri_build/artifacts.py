@@ -209,9 +209,7 @@ class ModelFolder:
     config: ModelConfig
     group_size: int
     formats: Mapping[Kind, Format]
-    files: Mapping[
-        str, FileRecord
-    ]  # by name: routing.bin, dense.bin, expert_{layer}_{expert}.bin, tokenizer.json
+    files: Mapping[str, FileRecord]  # by name: routing.bin, dense.bin, expert_{layer}_{expert}.bin, tokenizer.json
     provenance: Mapping[str, Any]
     digest: str  # SHA-256 of config.json, which names the hash of every other file
 
@@ -247,9 +245,7 @@ class BuildPlan:
     flash_budget_bytes: int
     ram_budget_bytes: int
     active_weight_bytes: int  # read once for each token
-    bound_tokens_per_s: (
-        float | None
-    )  # read bandwidth / active_weight_bytes; None where the board has no figure
+    bound_tokens_per_s: float | None  # read bandwidth / active_weight_bytes; None where the board has no figure
 
     @property
     def flash_bytes(self) -> int:
