@@ -1,0 +1,25 @@
+"""Finds the data folders that are not Python: templates, C runtime, boards, toolchains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from colibri_build.errors import ColibriError
+
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent.parent
+
+
+def data_dir(name: str) -> Path:
+    """Return the folder `name` (`templates`, `runtime_c`, `boards`, `toolchains`).
+
+    A wheel carries it as `<package>/_data/<name>`, a checkout at its top level. Raises ColibriError if neither is there.
+    """
+    candidates = (_PACKAGE / "_data" / name, _CHECKOUT / name)
+    for candidate in candidates:
+        if candidate.is_dir():
+            return candidate
+    raise ColibriError(
+        f"data folder '{name}' is missing from this installation (looked in {candidates[0]} and {candidates[1]})",
+        hint="install colibri-build again, or run it from a complete checkout",
+    )
