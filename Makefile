@@ -1,0 +1,45 @@
+# Every target sets up what it needs first (scripts/setup.sh) and is quick the second time.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format oracle goldens bench clean
+SHELL := /bin/sh
+
+PY := .venv/bin/python
+BOARD ?= cortex-a53
+C_FILES := $(shell find runtime_c tests benchmarks -name '*.[ch]' 2>/dev/null)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: ## install system packages (apt) and the Python package into .venv
+	@scripts/setup.sh test
+
+demo: ## build the example model for BOARD (cortex-a53), run three prompts under QEMU, verify
+	@scripts/setup.sh demo
+	@$(PY) scripts/demo.py --board $(BOARD)
+
+test: lint ## lint and all tests
+	@$(PY) -m pytest -n 2 --dist loadfile -q
+
+lint: ## ruff, mypy, clang-format
+	@scripts/setup.sh test
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet .
+	@$(PY) -m mypy
+	@.venv/bin/clang-format --dry-run -Werror $(C_FILES)
+
+format: ## rewrite Python and C in the house style
+	@scripts/setup.sh test
+	@$(PY) -m ruff check --fix --quiet .
+	@$(PY) -m ruff format --quiet .
+	@.venv/bin/clang-format -i $(C_FILES)
+
+oracle: ## compare with transformers (a large download), make the goldens anew and fail if they differ
+	@scripts/setup.sh oracle
+	@$(PY) -m pytest -q -m oracle tests/oracle
+
+goldens: ## rewrite tests/golden from transformers and the reference
+	@scripts/setup.sh oracle
+	@$(PY) -m tests.oracle.make_goldens --write
+
+clean: ## remove what was built (not .venv)
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

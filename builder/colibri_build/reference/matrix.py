@@ -1,0 +1,58 @@
+"""Matrix-vector products of the reference, in every storage format."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from colibri_build.artifacts import F32, Format, QuantizedTensor
+from colibri_build.reference.numbers import dot, pad_to_groups, quantize_activation
+
+# Codes of a matrix are held as float64 while it is smaller than this; larger ones are widened group by group.
+_CACHED_CODES = 1 << 22
+
+
+class ReferenceMatrix:
+    """One weight matrix [rows, cols]. Integer sums are done in float64, where every one of them is exact (< 2^31)."""
+
+    def __init__(self, tensor: QuantizedTensor, group_size: int) -> None:
+        self._tensor = tensor
+        self._group_size = group_size
+        self._groups: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] | None = None
+
+    def multiply(self, x: F32, activation_bits: int) -> F32:
+        """W x for x [cols]; quantizes x first where W is quantized."""
+        if self._tensor.format in (Format.F32, Format.F16):
+            return dot(self._tensor.codes.astype(np.float32), x[None, :])
+        assert self._tensor.scales is not None
+        activation = quantize_activation(x, self._group_size, activation_bits)
+        scales = self._tensor.scales.astype(np.float32)
+        y = np.zeros(self._tensor.spec.rows, np.float32)
+        for g, codes in enumerate(activation.codes.astype(np.float64)):
+            d = (self._weights_of_group(g) @ codes).astype(np.float32)
+            y = y + d * (scales[:, g] * activation.scales[g])
+        return y
+
+    def _weights_of_group(self, g: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        """Codes less zero points of group g, [rows, group_size], zero past the last column."""
+        if self._tensor.codes.size > _CACHED_CODES:
+            return self._widen(g)
+        if self._groups is None:
+            n_groups = pad_to_groups(self._tensor.codes[:1], self._group_size).shape[1]
+            self._groups = [self._widen(i) for i in range(n_groups)]
+        return self._groups[g]
+
+    def _widen(self, g: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        start = g * self._group_size
+        codes = self._tensor.codes[:, start : start + self._group_size].astype(np.float64)
+        if self._tensor.zeros is not None:
+            codes -= self._tensor.zeros[:, g : g + 1]
+        return np.pad(codes, ((0, 0), (0, self._group_size - codes.shape[1])))
+
+
+def embedding_row(tensor: QuantizedTensor, group_size: int, token: int) -> F32:
+    """Row `token` of the embedding: the fp16 values, or code * scale."""
+    row = tensor.codes[token].astype(np.float32)
+    if tensor.scales is None:
+        return row
+    scales = np.repeat(tensor.scales[token].astype(np.float32), group_size)[: row.size]
+    return np.asarray(row * scales, np.float32)

@@ -1,0 +1,102 @@
+/* The forward pass: one token through every layer. */
+#include "colibri.h"
+
+#include "model/arena.h"
+#include "model/attention.h"
+#include "model/embedding.h"
+#include "model/experts.h"
+#include "model/product.h"
+#include "port/threads.h"
+#include "store/model_tables.h"
+
+_Static_assert(MODEL_ABI == COLIBRI_ABI, "generated code and runtime are of different versions: build again");
+
+Arena arena;
+KvCache kv_cache;
+
+enum { NO_LAYER = -1 };
+
+static int position;
+static int fault_layer = NO_LAYER;
+
+static void head_panels(void *argument, int begin, int end) {
+    const Input *input = argument;
+    product(MODEL_LM_HEAD_FORMAT, &model_lm_head, *input, arena.logits, begin, end);
+}
+
+/* Finite inputs have a finite sum of x - x; one NaN or infinity makes it NaN. */
+static colibri_status check_finite(const float *x, int n) {
+    float sum = 0.0f;
+    for (int i = 0; i < n; i++) {
+        sum += x[i] - x[i];
+    }
+    return sum == 0.0f ? COLIBRI_OK : COLIBRI_E_NOT_FINITE;
+}
+
+static colibri_status output_head(void) {
+    Activation quantized = ACTIVATION_OF(arena.input);
+    Input input = {arena.h, &quantized};
+    KERNEL(rms_norm)(arena.x, model_final_norm, arena.h, MODEL_DIM, MODEL_RMS_EPS);
+    if (MODEL_LM_HEAD_FORMAT != FORMAT_F16) {
+        KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
+    }
+    threads_run(head_panels, &input, panels_of(MODEL_VOCAB_SIZE));
+    return check_finite(arena.logits, MODEL_VOCAB_SIZE);
+}
+
+static colibri_status run_layers(void) {
+    for (int layer = 0; layer < MODEL_N_LAYERS; layer++) {
+        colibri_status status = attention_block(layer, position);
+        if (status == COLIBRI_OK) {
+            status = experts_block(layer);
+        }
+        if (status != COLIBRI_OK) {
+            fault_layer = layer;
+            return status;
+        }
+    }
+    return COLIBRI_OK;
+}
+
+colibri_status colibri_feed(int token, bool want_logits) {
+    if (token < 0 || token >= MODEL_VOCAB_SIZE) {
+        return COLIBRI_E_UNKNOWN_TOKEN;
+    }
+    if (position >= MODEL_CONTEXT) {
+        return COLIBRI_E_CONTEXT_FULL;
+    }
+    embed(token, arena.x);
+    colibri_status status = run_layers();
+    if (status == COLIBRI_OK && want_logits) {
+        status = output_head();
+        fault_layer = status == COLIBRI_OK ? NO_LAYER : MODEL_N_LAYERS;
+    }
+    position++;
+    return status;
+}
+
+colibri_status colibri_open(int n_threads) {
+    colibri_reset();
+    return threads_start(n_threads);
+}
+
+void colibri_close(void) {
+    threads_stop();
+}
+
+void colibri_reset(void) {
+    position = 0;
+    fault_layer = NO_LAYER;
+}
+
+const float *colibri_logits(void) {
+    return arena.logits;
+}
+
+int colibri_position(void) {
+    return position;
+}
+
+int colibri_fault_layer(void) {
+    return fault_layer;
+}

@@ -1,0 +1,75 @@
+#include "model/experts.h"
+
+#include <string.h>
+
+#include "model/arena.h"
+#include "model/product.h"
+#include "port/threads.h"
+#include "store/model_tables.h"
+
+_Static_assert(MODEL_TOP_K >= 1 && MODEL_TOP_K <= MODEL_N_EXPERTS, "top-k lies within the expert count");
+
+enum { HIDDEN_PANELS = (MODEL_HIDDEN_DIM + PANEL_ROWS - 1) / PANEL_ROWS };
+
+/* What the threads of one job see; experts[] is by rank. */
+typedef struct {
+    const Expert *experts[MODEL_TOP_K];
+    Input input;
+    Activation hidden[MODEL_TOP_K];
+} ExpertsJob;
+
+/* Panels first .. last-1 of silu(W_gate h) * (W_up h) of one chosen expert. */
+static void gate_and_up(const ExpertsJob *job, int rank, int first, int last) {
+    const Expert *expert = job->experts[rank];
+    product(MODEL_EXPERT_FORMAT, &expert->gate, job->input, arena.gate[rank], first, last);
+    product(MODEL_EXPERT_FORMAT, &expert->up, job->input, arena.up[rank], first, last);
+    int row = first * PANEL_ROWS;
+    KERNEL(swiglu)(arena.gate[rank] + row, arena.up[rank] + row, last_row_of(&expert->gate, last) - row);
+}
+
+/* The chosen experts' hidden panels laid end to end, so that the threads share one job a layer. */
+static void hidden_panels(void *argument, int begin, int end) {
+    const ExpertsJob *job = argument;
+    for (int rank = begin / HIDDEN_PANELS; rank < MODEL_TOP_K && rank * HIDDEN_PANELS < end; rank++) {
+        int start = rank * HIDDEN_PANELS;
+        int first = begin > start ? begin - start : 0;
+        int last = end - start < HIDDEN_PANELS ? end - start : HIDDEN_PANELS;
+        gate_and_up(job, rank, first, last);
+    }
+}
+
+static void output_panels(void *argument, int begin, int end) {
+    const ExpertsJob *job = argument;
+    int row = begin * PANEL_ROWS;
+    int n = last_row_of(&job->experts[0]->down, end) - row;
+    memset(arena.mixed + row, 0, (size_t)n * sizeof(float));
+    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+        Input hidden = {arena.gate[rank], &job->hidden[rank]};
+        product(MODEL_EXPERT_FORMAT, &job->experts[rank]->down, hidden, arena.down[rank], begin, end);
+        KERNEL(add_scaled)(arena.mixed + row, arena.down[rank] + row, arena.routing.weights[rank], n);
+    }
+    KERNEL(add)(arena.x + row, arena.mixed + row, n);
+}
+
+colibri_status experts_block(int layer) {
+    const Layer *tables = &model_layers[layer];
+    Activation quantized = ACTIVATION_OF(arena.input);
+    ExpertsJob job = {.input = {arena.h, &quantized}};
+    KERNEL(rms_norm)(arena.x, tables->ffn_norm, arena.h, MODEL_DIM, MODEL_RMS_EPS);
+    KERNEL(matvec_f32)(&tables->router, arena.h, arena.router_logits, 0, MODEL_N_EXPERTS);
+    colibri_status status = route(arena.router_logits, &arena.routing);
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
+    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+        job.experts[rank] = &model_experts[layer][arena.routing.experts[rank]];
+        job.hidden[rank] = ACTIVATION_OF(arena.hidden[rank]);
+    }
+    threads_run(hidden_panels, &job, MODEL_TOP_K * HIDDEN_PANELS);
+    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+        KERNEL(quantize_activation)(arena.gate[rank], MODEL_HIDDEN_DIM, &job.hidden[rank]);
+    }
+    threads_run(output_panels, &job, panels_of(MODEL_DIM));
+    return COLIBRI_OK;
+}

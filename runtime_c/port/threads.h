@@ -1,0 +1,17 @@
+/* A fixed team of threads that splits rows. The split changes no result: each row has one owner and one accumulator. */
+#ifndef COLIBRI_THREADS_H
+#define COLIBRI_THREADS_H
+
+#include "colibri.h"
+
+/* Computes items begin .. end-1. Must not call threads_run. */
+typedef void (*ThreadWork)(void *argument, int begin, int end);
+
+/* Starts n_threads - 1 workers, 1 <= n_threads <= MODEL_MAX_THREADS. COLIBRI_E_THREADS if one cannot be started. */
+COLIBRI_MUST_CHECK colibri_status threads_start(int n_threads);
+void threads_stop(void);
+
+/* Runs work over 0 .. n_items-1, the caller taking the first share; returns when all of it is done. */
+void threads_run(ThreadWork work, void *argument, int n_items);
+
+#endif

@@ -1,0 +1,86 @@
+#!/bin/sh
+# Installs what a target of the Makefile needs: Debian packages (with sudo where not root) and .venv.
+# Usage: scripts/setup.sh demo|test|oracle. Quick when nothing is missing.
+set -eu
+cd "$(dirname "$0")/.."
+
+goal=${1:-demo}
+demo_packages="gcc libc6-dev binutils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
+test_packages="clang lld llvm qemu-user"
+case $goal in
+demo) packages=$demo_packages extras="" ;;
+test) packages="$demo_packages $test_packages" extras="[dev]" ;;
+oracle) packages="$demo_packages $test_packages" extras="[dev,oracle]" ;;
+*)
+    echo "setup: unknown goal '$goal'; try: demo, test or oracle" >&2
+    exit 2
+    ;;
+esac
+
+stamp=.venv/.setup-$goal
+key=$(cat pyproject.toml scripts/setup.sh | cksum)
+
+# The first Python that is new enough.
+find_python() {
+    for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
+        [ -n "$candidate" ] || continue
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    echo "setup: no Python 3.11 or newer found; try: install python3.11 and python3.11-venv, or set PYTHON=..." >&2
+    exit 2
+}
+
+missing_packages() {
+    for package in $packages; do
+        dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' || printf ' %s' "$package"
+    done
+}
+
+install_packages() {
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        for tool in aarch64-linux-gnu-gcc qemu-aarch64-static; do
+            command -v "$tool" >/dev/null || {
+                echo "setup: apt is not here and '$tool' is missing; try: install your system's packages for: $packages" >&2
+                exit 2
+            }
+        done
+        return 0
+    fi
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    sudo=""
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || {
+            echo "setup: not root and no sudo; try, as root: apt-get install$missing" >&2
+            exit 2
+        }
+        sudo="sudo"
+    fi
+    echo "setup: installing$missing" >&2
+    $sudo apt-get update -q >/dev/null
+    # shellcheck disable=SC2086 # one word a package
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing >/dev/null
+}
+
+make_venv() {
+    [ -x .venv/bin/pip ] && return 0
+    if ! "$python" -m venv .venv 2>/dev/null; then
+        rm -rf .venv
+        packages="python3-venv"
+        install_packages
+        "$python" -m venv .venv
+    fi
+}
+
+if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && [ -z "$(command -v dpkg-query >/dev/null && missing_packages)" ]; then
+    exit 0
+fi
+python=$(find_python)
+install_packages
+make_venv
+echo "setup: installing the Python package$extras into .venv" >&2
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras"
+echo "$key" >"$stamp"
