@@ -18,10 +18,11 @@ Tensors = dict[str, NDArray[np.float32]]
 
 END_TOKEN = "<|end|>"
 END_ID = 0
-_MERGES = (
-    "Ġ t|h e|Ġt he|i n|Ġ a|e r|o n|r e|Ġ s|e n|Ġ o|a t|Ġ w|o r|n d|Ġa nd|in g|Ġ in|Ġ on|o u|l l|Ġw in|Ġwin d|o w|Ġwind ow"
-    "|t u|tu r|tur n|Ã ¤|Ã ¼|â Ĥ|âĤ ¬|Ġ Ġ|Ġ ĠĠ|1 0|10 0"
-).split("|")
+_MERGE_TEXT = (
+    "Ġ t|h e|Ġt he|i n|Ġ a|e r|o n|r e|Ġ s|e n|Ġ o|a t|Ġ w|o r|n d|Ġa nd|in g|Ġ in|Ġ on|o u|l l|Ġw in|Ġwin d|o w"
+    "|Ġwind ow|t u|tu r|tur n|Ã ¤|Ã ¼|â Ĥ|âĤ ¬|Ġ Ġ|Ġ ĠĠ|1 0|10 0"
+)
+_MERGES = _MERGE_TEXT.split("|")
 
 # As transformers 5 writes it for MixtralForCausalLM. 293 tokens exist; vocab_size is no multiple of 8.
 DEFAULT_CONFIG: dict[str, Any] = {
