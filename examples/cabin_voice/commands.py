@@ -1,0 +1,193 @@
+"""Seeded generator of spoken commands and the JSON lines that they mean.
+
+    python -m cabin_voice.commands --seed 1 --count 20            # look at training samples
+    python -m cabin_voice.commands --write                        # write the committed text files
+
+A training record is the command, a newline, the JSON line and the token `<|end|>`. The user types the
+command alone: the model writes the newline, the JSON line and the end. Two splits never meet: patterns
+and words marked as held out are used for tests only, and of all other prompts a sixteenth, chosen by
+a checksum of the text, is kept out of training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import zlib
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from .cabin_rules import CABIN_COMFORT
+from .grammar import Draw, Rule, Said, say
+from .machine_rules import MACHINES
+from .media_rules import MEDIA_AND_DRIVING
+from .noise import add_fillers, add_typos, finish, join
+from .refusals import REFUSAL, REFUSAL_SLOTS, REFUSALS
+from .slots import SLOTS
+
+HERE = Path(__file__).resolve().parent
+RULES: list[Rule] = [*CABIN_COMFORT, *MEDIA_AND_DRIVING, *MACHINES]
+ALL_SLOTS = {**SLOTS, **REFUSAL_SLOTS}
+END = "<|end|>"
+HELDOUT_SEED = 20_250
+HELDOUT_SIZE = 3000
+# The share of each class in the held-out set.
+HELDOUT_PLAN = {
+    "seen patterns": 0.2,
+    "held-out patterns": 0.3,
+    "typos": 0.1,
+    "two commands": 0.15,
+    "two commands, held-out patterns": 0.1,
+    "refusals": 0.05,
+    "refusals, held-out": 0.1,
+}
+_WEIGHTS = list(accumulate(rule.weight for rule in RULES))
+_REFUSAL_WEIGHTS = list(accumulate(rule.weight for rule in REFUSALS))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One prompt, the JSON line expected for it, its class and the rules it came from."""
+
+    prompt: str
+    expected: str
+    kind: str
+    rules: tuple[str, ...]
+
+
+def json_line(meaning: Any) -> str:
+    """Write JSON in the compact form that the model learns."""
+    return json.dumps(meaning, separators=(",", ":"), ensure_ascii=False)
+
+
+def is_reserved(prompt: str) -> bool:
+    """Say whether a prompt is kept for tests: one in sixteen is, by its checksum."""
+    return zlib.crc32(prompt.lower().encode()) % 16 == 0
+
+
+def _pick(rules: list[Rule], weights: list[float], rng: Random) -> Rule:
+    return rules[bisect(weights, rng.random() * weights[-1])]
+
+
+def _say_one(draw: Draw) -> tuple[str, Said]:
+    said = say(_pick(RULES, _WEIGHTS, draw.rng), draw, ALL_SLOTS)
+    return add_fillers(said.text, said.imperative, draw), said
+
+
+def _single(draw: Draw, kind: str) -> Sample:
+    text, said = _say_one(draw)
+    return Sample(text, json_line(said.meaning), kind, (said.rule,))
+
+
+def _pair(draw: Draw, kind: str) -> Sample:
+    first_text, first = _say_one(draw)
+    second_text, second = _say_one(draw)
+    while second.meaning["act"] == first.meaning["act"]:
+        second_text, second = _say_one(draw)
+    expected = json_line({"do": [first.meaning, second.meaning]})
+    return Sample(join(first_text, second_text, draw), expected, kind, (first.rule, second.rule))
+
+
+def _refusal(draw: Draw, kind: str) -> Sample:
+    said = say(_pick(REFUSALS, _REFUSAL_WEIGHTS, draw.rng), draw, ALL_SLOTS)
+    return Sample(add_fillers(said.text, said.imperative, draw), json_line(REFUSAL), kind, (said.rule,))
+
+
+def make_sample(kind: str, rng: Random) -> Sample:
+    """Draw one sample of a class of HELDOUT_PLAN; only those named held-out use held-out words."""
+    draw = Draw(rng, held="held-out" in kind)
+    make = _pair if kind.startswith("two") else _refusal if kind.startswith("refusals") else _single
+    sample = make(draw, kind)
+    prompt = sample.prompt
+    if kind == "typos":
+        prompt = add_typos(prompt, rng)
+        if prompt == sample.prompt:
+            return make_sample(kind, rng)
+    return Sample(finish(prompt, rng), sample.expected, kind, sample.rules)
+
+
+def training_samples(seed: int) -> Iterator[Sample]:
+    """Yield training samples without end; none of them is in the held-out set."""
+    rng = Random(seed)
+    kinds = ["seen patterns", "typos", "two commands", "refusals"]
+    while True:
+        kind = rng.choices(kinds, [0.5, 0.13, 0.25, 0.12])[0]
+        sample = make_sample(kind, rng)
+        if kind in ("two commands", "refusals") and rng.random() < 0.1:
+            sample = Sample(add_typos(sample.prompt, rng), sample.expected, kind, sample.rules)
+        if not is_reserved(sample.prompt):
+            yield sample
+
+
+@cache
+def held_out_samples(seed: int = HELDOUT_SEED, size: int = HELDOUT_SIZE) -> tuple[Sample, ...]:
+    """Draw the held-out set: distinct prompts, all of them kept out of training."""
+    rng = Random(seed)
+    kinds, shares = list(HELDOUT_PLAN), list(HELDOUT_PLAN.values())
+    samples: dict[str, Sample] = {}
+    while len(samples) < size:
+        sample = make_sample(rng.choices(kinds, shares)[0], rng)
+        if is_reserved(sample.prompt):
+            samples.setdefault(sample.prompt, sample)
+    return tuple(samples.values())
+
+
+def calibration_text(count: int = 256, seed: int = 7) -> str:
+    """Join records of the training distribution with blank lines between them."""
+    stream = training_samples(seed)
+    records = (next(stream) for _ in range(count))
+    return "\n\n".join(f"{sample.prompt}\n{sample.expected}" for sample in records) + "\n"
+
+
+def golden_prompts(count: int = 20) -> str:
+    """Choose held-out prompts of every class and of different rules, one a line."""
+    chosen: list[str] = []
+    used: set[str] = set()
+    per_kind: Counter[str] = Counter()
+    for sample in held_out_samples():
+        if not used.intersection(sample.rules) and per_kind[sample.kind] < 3 and len(chosen) < count:
+            chosen.append(sample.prompt)
+            used.update(sample.rules)
+            per_kind[sample.kind] += 1
+    return "\n".join(chosen) + "\n"
+
+
+def heldout_jsonl(count: int = 500) -> str:
+    """Write the first held-out samples as JSON lines."""
+    rows = ({"prompt": s.prompt, "expected": s.expected} for s in held_out_samples()[:count])
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+COMMITTED = {
+    "calibration.txt": calibration_text,
+    "prompts.txt": golden_prompts,
+    "heldout.jsonl": heldout_jsonl,
+}
+
+
+def main() -> None:
+    """Show samples, or write the text files that are committed."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--held-out", action="store_true", help="show the held-out set instead")
+    parser.add_argument("--write", action="store_true", help="write the committed text files")
+    args = parser.parse_args()
+    if args.write:
+        for name, make in COMMITTED.items():
+            (HERE / name).write_text(make(), encoding="utf-8")
+        return
+    stream = iter(held_out_samples()) if args.held_out else training_samples(args.seed)
+    for _, sample in zip(range(args.count), stream, strict=False):
+        print(f"[{sample.kind}] {sample.prompt}\n    {sample.expected}")
+
+
+if __name__ == "__main__":
+    main()

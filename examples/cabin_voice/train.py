@@ -1,0 +1,152 @@
+"""Train the cabin-voice model on a CPU and write it as an ordinary Mixtral folder.
+
+    python -m cabin_voice.train                # all of it: tokenizer, training, rounding, figures
+    python -m cabin_voice.train --minutes 5    # a shorter run
+
+The number of steps is fixed by the arguments, never by the clock, so a run can be repeated: the same
+seed, thread count and library versions give the same file. With --minutes the steps follow from the
+speed that was measured on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn import functional
+
+from .commands import END, HERE, Sample, training_samples
+from .export import save_model
+from .model import Mixtral, Shape, balance_loss
+from .tokenizer import PAD, train_tokenizer
+
+STEPS_PER_MINUTE = 200
+BUCKET = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a training run."""
+
+    seed: int = 1
+    steps: int = 5000
+    batch: int = 64
+    warmup: int = 150
+    peak: float = 3e-3
+    floor: float = 3e-5
+    decay: float = 0.05
+    balance: float = 0.02
+
+    def rate(self, step: int) -> float:
+        """Learning rate of a step: linear warm-up, then a cosine down to the floor."""
+        if step < self.warmup:
+            return self.peak * (step + 1) / self.warmup
+        done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        return self.floor + (self.peak - self.floor) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def encode(tokenizer: Tokenizer, sample: Sample) -> tuple[list[int], int]:
+    """Tokens of a record, and how many of them are the prompt."""
+    prompt = tokenizer.encode(sample.prompt).ids
+    answer = tokenizer.encode("\n" + sample.expected).ids
+    return [*prompt, *answer, tokenizer.token_to_id(END)], len(prompt)
+
+
+def batches(tokenizer: Tokenizer, plan: Plan) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield (tokens, targets): rows of like length; targets are -100 at the prompt and the padding."""
+    pad = tokenizer.token_to_id(PAD)
+    stream = (encode(tokenizer, sample) for sample in training_samples(plan.seed))
+    shuffler = Random(plan.seed)
+    while True:
+        pool = sorted((next(stream) for _ in range(plan.batch * BUCKET)), key=lambda row: len(row[0]))
+        groups = [pool[i : i + plan.batch] for i in range(0, len(pool), plan.batch)]
+        shuffler.shuffle(groups)
+        for group in groups:
+            longest = max(len(ids) for ids, _ in group)
+            tokens = torch.full((len(group), longest), pad)
+            targets = torch.full((len(group), longest), -100)
+            for i, (ids, prompt) in enumerate(group):
+                tokens[i, : len(ids)] = torch.tensor(ids)
+                targets[i, prompt - 1 : len(ids) - 1] = torch.tensor(ids[prompt:])
+            yield tokens, targets
+
+
+def loss_of(model: Mixtral, tokens: Tensor, targets: Tensor, pad: int, balance: float) -> tuple[Tensor, Tensor]:
+    """Cross entropy of the answers, without and with the load-balancing term."""
+    hidden, routings = model(tokens)
+    wanted = targets != -100
+    answer = functional.cross_entropy(model.lm_head(hidden[wanted]), targets[wanted])
+    return answer, answer + balance * balance_loss(routings, (tokens != pad).flatten())
+
+
+def optimizer_for(model: Mixtral, plan: Plan) -> torch.optim.Optimizer:
+    """AdamW with weight decay on the matrices alone."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": plan.decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=plan.peak, betas=(0.9, 0.98), foreach=True)
+
+
+def fit(model: Mixtral, tokenizer: Tokenizer, plan: Plan) -> float:
+    """Train; return the minutes it took."""
+    pad = tokenizer.token_to_id(PAD)
+    optimizer = optimizer_for(model, plan)
+    begin = time.monotonic()
+    recent = 0.0
+    for step, (tokens, targets) in zip(range(plan.steps), batches(tokenizer, plan), strict=False):
+        for group in optimizer.param_groups:
+            group["lr"] = plan.rate(step)
+        answer, total = loss_of(model, tokens, targets, pad, plan.balance)
+        optimizer.zero_grad(set_to_none=True)
+        total.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        recent += answer.item()
+        if (step + 1) % 100 == 0:
+            minutes = (time.monotonic() - begin) / 60
+            print(f"step {step + 1:5d}  loss {recent / 100:.4f}  {minutes:.1f} min", flush=True)
+            recent = 0.0
+    return (time.monotonic() - begin) / 60
+
+
+def main() -> None:
+    """Train and save a model."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--out", type=Path, default=HERE / "model")
+    parser.add_argument("--seed", type=int, default=Plan.seed)
+    parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--minutes", type=float, help="choose the steps to fit into about this time")
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.use_deterministic_algorithms(True)
+    torch.manual_seed(args.seed)
+    steps = int(args.minutes * STEPS_PER_MINUTE) if args.minutes else args.steps
+    plan = Plan(seed=args.seed, steps=steps)
+    tokenizer = train_tokenizer()
+    model = Mixtral(Shape(vocab=tokenizer.get_vocab_size()))
+    print(f"{sum(p.numel() for p in model.parameters())} parameters, {steps} steps", flush=True)
+    minutes = fit(model, tokenizer, plan)
+    save_model(model, tokenizer, args.out)
+    facts = {
+        "seed": plan.seed,
+        "steps": plan.steps,
+        "batch": plan.batch,
+        "threads": args.threads,
+        "minutes": round(minutes, 1),
+    }
+    (args.out / "training.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    print(f"saved after {minutes:.1f} minutes; now run: python -m cabin_voice.evaluate")
+
+
+if __name__ == "__main__":
+    main()
