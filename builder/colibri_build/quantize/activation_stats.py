@@ -1,0 +1,52 @@
+"""What the searches need to know about the inputs of a projection, small enough to keep for a whole layer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colibri_build.artifacts import F32
+from colibri_build.quantize.exact import F64, matmul_nt, total, tree_sum
+from colibri_build.reference.numbers import group_count, pad_to_groups
+
+SAMPLE_TOKENS = 512  # enough for a choice among 20 scales; bounds the time of the search
+
+
+class InputStats(NamedTuple):
+    """Inputs of one projection over the calibration tokens, weighted by the router where it is an expert's."""
+
+    tokens: int
+    mean_abs: F64  # [inputs], not weighted
+    sample: F32  # [at most SAMPLE_TOKENS, inputs], evenly spread over the tokens
+    moments: F64  # [n_groups, group_size, group_size]: sum over all tokens of x x^T within each group
+
+
+def collect(x: F32, group_size: int, weights: F32 | None = None) -> InputStats:
+    """Statistics of x [n, inputs]; `weights` [n] are the router's, by which an error reaches the residual stream."""
+    n, inputs = x.shape
+    if n == 0:
+        moments = np.zeros((group_count(inputs, group_size), group_size, group_size))
+        return InputStats(0, np.zeros(inputs), x, moments)
+    weighted = x if weights is None else x * weights[:, None]
+    kept = np.arange(min(n, SAMPLE_TOKENS)) * n // min(n, SAMPLE_TOKENS)
+    groups = pad_to_groups(weighted, group_size).transpose(1, 2, 0)
+    return InputStats(n, tree_sum(np.abs(x), axis=0) / n, weighted[kept], matmul_nt(groups, groups))
+
+
+def output_energy(matrix: NDArray[Any], stats: InputStats) -> float:
+    """Sum over all tokens (estimated from the sample) and outputs of (matrix x)^2; matrix is [outputs, inputs]."""
+    if not len(stats.sample):
+        return 0.0
+    return total(np.square(matmul_nt(stats.sample, matrix))) * (stats.tokens / len(stats.sample))
+
+
+def rescale(stats: InputStats, scale: F32) -> InputStats:
+    """Statistics of the inputs divided by `scale` [inputs]."""
+    n_groups, group_size, _ = stats.moments.shape
+    wide = np.ones(n_groups * group_size)
+    wide[: len(scale)] = scale
+    groups = wide.reshape(n_groups, group_size)
+    moments = stats.moments / (groups[:, :, None] * groups[:, None, :])
+    return InputStats(stats.tokens, stats.mean_abs / scale, np.asarray(stats.sample / scale, np.float32), moments)

@@ -1,0 +1,52 @@
+"""Which tensor kind is stored in which format. The defaults were chosen by measurement: docs/quantization.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from colibri_build.artifacts import Format, Kind
+from colibri_build.errors import QuantizeError
+
+ALLOWED: Mapping[Kind, tuple[Format, ...]] = {
+    Kind.EMBEDDING: (Format.W8, Format.F16),
+    Kind.ATTENTION: (Format.W4, Format.W8),
+    Kind.EXPERT: (Format.W4, Format.W8),
+    Kind.ROUTER: (Format.F32,),  # a wrong expert costs more than the few bytes of a router
+    Kind.NORM: (Format.F32,),
+    Kind.LM_HEAD: (Format.W8, Format.F16),
+}
+
+
+def default_formats(bits: int) -> dict[Kind, Format]:
+    """The format of each kind. `bits`, 4 or 8, is the width of the experts, which hold nearly all weights."""
+    return {
+        Kind.EMBEDDING: Format.W8,
+        Kind.ATTENTION: Format.W8,
+        Kind.EXPERT: Format.W4 if bits == 4 else Format.W8,
+        Kind.ROUTER: Format.F32,
+        Kind.NORM: Format.F32,
+        Kind.LM_HEAD: Format.W8,
+    }
+
+
+def choose_formats(bits: int, overrides: Mapping[Kind, Format], *, tied_embeddings: bool) -> dict[Kind, Format]:
+    """Defaults with the user's choices. Raises QuantizeError for a format that a kind cannot have.
+
+    Tied embeddings are one matrix: naming either kind names both.
+    """
+    for kind, fmt in overrides.items():
+        if fmt not in ALLOWED[kind]:
+            allowed = " or ".join(ALLOWED[kind])
+            raise QuantizeError(f"format {fmt} is not implemented for {kind} tensors", hint=f"{kind} may be {allowed}")
+    formats = default_formats(bits) | dict(overrides)
+    if tied_embeddings:
+        named = {fmt for kind, fmt in overrides.items() if kind in (Kind.EMBEDDING, Kind.LM_HEAD)}
+        if len(named) > 1:
+            raise QuantizeError(
+                f"embedding is {overrides[Kind.EMBEDDING]} and lm_head is {overrides[Kind.LM_HEAD]}, but this model "
+                "ties them: they are one matrix",
+                hint="name one format for both",
+            )
+        shared = named.pop() if named else formats[Kind.EMBEDDING]
+        formats |= {Kind.EMBEDDING: shared, Kind.LM_HEAD: shared}
+    return formats
