@@ -30,9 +30,10 @@ class CheckpointTensors(Mapping[str, F32]):
 
 def select_tensors(found: Mapping[str, StoredTensor], config: ModelConfig, family: Family) -> CheckpointTensors:
     """Every tensor that `config` asks for, and proof that there is no other. Raises CheckpointError."""
+    _refuse_fused(found, family)
+    _refuse_absurd_counts(found, config)
     wanted = {spec.name: (family.published_name(spec.name), spec.shape) for spec in tensor_specs(config)}
     expected = dict(wanted.values())
-    _refuse_fused(found, family)
     _refuse_missing(expected, found)
     _refuse_unexpected(expected, found, config, family)
     selected = {name: found[published] for name, (published, _) in wanted.items()}
@@ -50,6 +51,16 @@ def _refuse_fused(found: Mapping[str, StoredTensor], family: Family) -> None:
                 f"{tensor.file}: tensor {name} holds all experts of a layer, which is not supported",
                 hint="save with save_pretrained(..., save_original_format=True), one tensor for each expert",
             )
+
+
+def _refuse_absurd_counts(found: Mapping[str, StoredTensor], config: ModelConfig) -> None:
+    """Before anything is listed for each expert: config.json may ask for billions."""
+    if config.n_layers * config.n_experts > len(found):
+        raise CheckpointError(
+            f"config.json asks for {config.n_layers} layers of {config.n_experts} experts, "
+            f"the files hold {len(found)} tensors",
+            hint="the download is incomplete, or config.json belongs to another checkpoint",
+        )
 
 
 def _refuse_missing(expected: Mapping[str, tuple[int, ...]], found: Mapping[str, StoredTensor]) -> None:

@@ -42,8 +42,8 @@ class StoredTensor:
         """The values as float32 (exact for every supported dtype)."""
         values = self.mapped()
         if self.dtype == "BF16":
-            return (values.astype(np.uint32) << 16).view(np.float32)
-        return values.astype(np.float32)
+            return (np.array(values, np.uint32) << 16).view(np.float32)
+        return np.array(values, np.float32)
 
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """(count of NaN and infinities, index of the first), or None. Reads the file in pieces of 4M values."""
