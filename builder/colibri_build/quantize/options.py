@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -40,10 +41,10 @@ class QuantizeOptions:
 
 
 def calibration_from_text(text: str, encode: Callable[[str], Sequence[int]], max_length: int) -> list[list[int]]:
-    """One sequence for each line that is not blank; a line longer than `max_length` tokens becomes several."""
+    """One sequence for each paragraph (blank lines part them); one of more than `max_length` tokens becomes several."""
     sequences: list[list[int]] = []
-    for line in text.splitlines():
-        ids = list(encode(line)) if line.strip() else []
+    for paragraph in re.split(r"\n[ \t\r]*\n", text):
+        ids = list(encode(paragraph.strip("\r\n"))) if paragraph.strip() else []
         sequences.extend(ids[start : start + max_length] for start in range(0, len(ids), max_length))
     return sequences
 
