@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/kernels.h"
+#include "math/scalar.h"
 
 static struct {
     float temperature;
@@ -33,25 +34,21 @@ static uint64_t next_random(void) {
     return z ^ (z >> 31);
 }
 
-static uint32_t float_bits(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-/* Exponent bits all ones: NaN or infinity, whatever the compiler assumes about floats. */
 static bool all_finite(const float *x, int n) {
-    uint32_t bad = 0;
-    for (int i = 0; i < n; i++)
-        bad |= (float_bits(x[i]) & 0x7F800000u) == 0x7F800000u;
-    return bad == 0;
+    int finite = 1;
+    for (int i = 0; i < n; i++) {
+        finite &= is_finite(x[i]);
+    }
+    return finite != 0;
 }
 
 static int index_of_max(const float *x, int n) {
     int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best])
+    for (int i = 1; i < n; i++) {
+        if (x[i] > x[best]) {
             best = i;
+        }
+    }
     return best;
 }
 
@@ -64,10 +61,12 @@ static bool comes_before(const float *logits, int32_t a, int32_t b) {
 static void sift_down(const float *logits, int at, int n) {
     int32_t token = order[at];
     for (int child = 2 * at + 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && comes_before(logits, order[child + 1], order[child]))
+        if (child + 1 < n && comes_before(logits, order[child + 1], order[child])) {
             child++;
-        if (!comes_before(logits, order[child], token))
+        }
+        if (!comes_before(logits, order[child], token)) {
             break;
+        }
         order[at] = order[child];
         at = child;
     }
@@ -75,10 +74,12 @@ static void sift_down(const float *logits, int at, int n) {
 }
 
 static void build_heap(const float *logits) {
-    for (int i = 0; i < MODEL_VOCAB_SIZE; i++)
+    for (int i = 0; i < MODEL_VOCAB_SIZE; i++) {
         order[i] = i;
-    for (int i = MODEL_VOCAB_SIZE / 2 - 1; i >= 0; i--)
+    }
+    for (int i = MODEL_VOCAB_SIZE / 2 - 1; i >= 0; i--) {
         sift_down(logits, i, MODEL_VOCAB_SIZE);
+    }
 }
 
 /* The j-th token of the draw: by falling logit below top_p 1 (taken from the heap), else by index. */
@@ -99,8 +100,9 @@ static int take_largest(const float *logits, float enough, float *kept_sum) {
         sift_down(logits, 0, last);
         sum += weights[token];
         n_kept++;
-        if (sum >= enough)
+        if (sum >= enough) {
             break;
+        }
     }
     *kept_sum = sum;
     return n_kept;
@@ -113,39 +115,45 @@ static int draw_from_largest(const float *logits, float total) {
     float sum = 0.0f;
     for (int j = 0; j < n_kept; j++) {
         sum += weights[token_at(j)];
-        if (sum > target)
+        if (sum > target) {
             return token_at(j);
+        }
     }
     return token_at(n_kept - 1);
 }
 
 static int draw_from_all(void) {
     float kept_sum = 0.0f;
-    for (int i = 0; i < MODEL_VOCAB_SIZE; i++)
+    for (int i = 0; i < MODEL_VOCAB_SIZE; i++) {
         kept_sum += weights[i];
+    }
     float target = (float)(next_random() >> 40) * 0x1p-24f * kept_sum;
     float sum = 0.0f;
     for (int i = 0; i < MODEL_VOCAB_SIZE; i++) {
         sum += weights[i];
-        if (sum > target)
+        if (sum > target) {
             return i;
+        }
     }
     return MODEL_VOCAB_SIZE - 1;
 }
 
 int sampler_pick(const float *logits) {
-    if (!all_finite(logits, MODEL_VOCAB_SIZE))
+    if (!all_finite(logits, MODEL_VOCAB_SIZE)) {
         return COLIBRI_E_NOT_FINITE;
+    }
     int largest = index_of_max(logits, MODEL_VOCAB_SIZE);
-    if (sampler.temperature == 0.0f)
+    if (sampler.temperature == 0.0f) {
         return largest;
+    }
     memcpy(weights, logits, sizeof weights);
     float total = KERNEL(exp_shifted)(weights, logits[largest], 1.0f / sampler.temperature, MODEL_VOCAB_SIZE);
     return sampler.top_p < 1.0f ? draw_from_largest(logits, total) : draw_from_all();
 }
 
 uint64_t logits_hash_update(uint64_t hash, const float *logits, int n) {
-    for (int i = 0; i < n; i++)
-        hash = hash * UINT64_C(6364136223846793005) + float_bits(logits[i]);
+    for (int i = 0; i < n; i++) {
+        hash = hash * LOGITS_HASH_FACTOR + float_to_bits(logits[i]);
+    }
     return hash;
 }

@@ -8,6 +8,7 @@
 #include "colibri.h"
 
 #define LOGITS_HASH_START UINT64_C(14695981039346656037)
+#define LOGITS_HASH_FACTOR UINT64_C(6364136223846793005)
 
 /* Sets how to choose: temperature 0 is greedy, else it is such that 1/temperature is finite; 0 < top_p <= 1. Restarts
  * the random numbers at `seed`. */

@@ -1,0 +1,149 @@
+#include <string.h>
+#include <time.h>
+
+#include "app/answer.h"
+#include "app/generate.h"
+#include "app/interrupt.h"
+#include "app/modes.h"
+#include "app/output.h"
+#include "sample/sampler.h"
+#include "store/model_tables.h"
+
+static Prompt prompt;
+static int64_t latencies_us[MODEL_CONTEXT]; /* of each decode token; sorted at the end */
+
+static int64_t now_ns(void) {
+    struct timespec time;
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* Shell sort: the C library's qsort may allocate. */
+static void sort_ascending(int64_t *x, int n) {
+    for (int gap = n / 2; gap > 0; gap /= 2) {
+        for (int i = gap; i < n; i++) {
+            int64_t value = x[i];
+            int j = i;
+            for (; j >= gap && x[j - gap] > value; j -= gap) {
+                x[j] = x[j - gap];
+            }
+            x[j] = value;
+        }
+    }
+}
+
+/* Largest r with r*r <= value, bit by bit. */
+static int64_t square_root(int64_t value) {
+    int64_t root = 0;
+    for (int64_t bit = INT64_C(1) << 31; bit > 0; bit >>= 1) {
+        int64_t trial = root + bit;
+        if (trial <= INT64_C(3037000499) && trial * trial <= value) {
+            root = trial;
+        }
+    }
+    return root;
+}
+
+/* Nearest rank: the smallest latency that `percent` of the tokens do not exceed. */
+static int64_t percentile(const int64_t *sorted, int n, int percent) {
+    int rank = (int)(((int64_t)n * percent + 99) / 100);
+    return sorted[rank > 0 ? rank - 1 : 0];
+}
+
+static void summarise(int n, Timing *timing) {
+    int64_t mean = timing->total_us / n;
+    int64_t squares = 0;
+    for (int i = 0; i < n; i++) {
+        squares += (latencies_us[i] - mean) * (latencies_us[i] - mean);
+    }
+    sort_ascending(latencies_us, n);
+    timing->n_tokens = n;
+    timing->median_us = percentile(latencies_us, n, 50);
+    timing->p99_us = percentile(latencies_us, n, 99);
+    timing->max_us = latencies_us[n - 1];
+    timing->std_us = square_root(squares / n);
+}
+
+static void print_figure(const char *name, int64_t value, const char *unit) {
+    write_text(&out, name);
+    write_integer(&out, value);
+    write_text(&out, unit);
+    write_text(&out, "\n");
+}
+
+static void print_timing(const Timing *timing, int n_prompt) {
+    int64_t total = timing->total_us > 0 ? timing->total_us : 1;
+    int64_t milli_per_s = (int64_t)timing->n_tokens * 1000000000 / total;
+    char fraction[4] = {(char)('0' + milli_per_s / 100 % 10), (char)('0' + milli_per_s / 10 % 10),
+                        (char)('0' + milli_per_s % 10), '\0'};
+    print_figure("prompt tokens   ", n_prompt, "");
+    print_figure("prompt time     ", timing->prefill_us, " us");
+    print_figure("decode tokens   ", timing->n_tokens, "");
+    write_text(&out, "decode speed    ");
+    write_integer(&out, milli_per_s / 1000);
+    write_text(&out, ".");
+    write_text(&out, fraction);
+    write_text(&out, " tokens/s\n");
+    print_figure("latency median  ", timing->median_us, " us");
+    print_figure("latency p99     ", timing->p99_us, " us");
+    print_figure("latency maximum ", timing->max_us, " us");
+    print_figure("latency std     ", timing->std_us, " us");
+}
+
+/* Times n_tokens greedy tokens after the prompt, ends of sequence ignored. */
+static colibri_status decode(int n_tokens, Report *report) {
+    Timing *timing = &report->timing;
+    int n = 0;
+    int64_t start = now_ns();
+    for (int64_t before = start; n < n_tokens && report->stop == STOP_NONE; n++) {
+        int token = 0;
+        colibri_status status = choose(&token, report);
+        if (status == COLIBRI_OK) {
+            status = feed(token, true, report);
+        }
+        if (status != COLIBRI_OK) {
+            return status;
+        }
+        int64_t after = now_ns();
+        latencies_us[n] = (after - before) / 1000;
+        before = after;
+        if (interrupted()) {
+            report->stop = STOP_INTERRUPTED;
+        }
+    }
+    timing->total_us = (now_ns() - start) / 1000;
+    if (n > 0) {
+        summarise(n, timing);
+    }
+    return COLIBRI_OK;
+}
+
+colibri_status run_bench(const Options *options, Report *report) {
+    report->n_prompts = 1;
+    sampler_init(0.0f, 1.0f, 0);
+    colibri_status status =
+        prompt_from_text(model_golden_prompt, strlen(model_golden_prompt), options->context, &prompt, report);
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    int room = options->context - prompt.n_ids;
+    if (options->n_bench_tokens > room) {
+        return report_fault(report, COLIBRI_E_USAGE,
+                            "--bench %d: the embedded prompt leaves %d of %d positions; try --bench %d",
+                            options->n_bench_tokens, room, options->context, room);
+    }
+    int64_t start = now_ns();
+    status = feed_prompt(&prompt, report);
+    report->timing.prefill_us = (now_ns() - start) / 1000;
+    if (status == COLIBRI_OK && report->stop == STOP_NONE) {
+        status = decode(options->n_bench_tokens, report);
+    }
+    if (status != COLIBRI_OK || report->timing.n_tokens == 0) {
+        return status;
+    }
+    if (report->stop == STOP_NONE) {
+        report->stop = STOP_LENGTH;
+    }
+    print_timing(&report->timing, prompt.n_ids);
+    return answer_flush(report);
+}

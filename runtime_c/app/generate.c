@@ -1,0 +1,100 @@
+#include "app/generate.h"
+
+#include "app/interrupt.h"
+#include "sample/sampler.h"
+#include "store/model_tables.h"
+
+bool is_end_of_sequence(int token) {
+    for (int i = 0; i < MODEL_N_EOS; i++) {
+        if (model_eos_ids[i] == token) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static colibri_status not_finite(Report *report) {
+    int layer = colibri_fault_layer();
+    if (layer >= 0 && layer < MODEL_N_LAYERS) {
+        return report_fault(report, COLIBRI_E_NOT_FINITE,
+                            "NaN or infinity in layer %d at position %d; check the weights with --selftest", layer,
+                            colibri_position());
+    }
+    return report_fault(report, COLIBRI_E_NOT_FINITE,
+                        "NaN or infinity in the logits at position %d; check the weights with --selftest",
+                        colibri_position());
+}
+
+colibri_status feed(int token, bool want_logits, Report *report) {
+    colibri_status status = colibri_feed(token, want_logits);
+    if (status == COLIBRI_E_NOT_FINITE) {
+        return not_finite(report);
+    }
+    if (status != COLIBRI_OK) {
+        return report_fault(report, status, "token %d at position %d: %s", token, colibri_position(),
+                            colibri_status_name(status));
+    }
+    return COLIBRI_OK;
+}
+
+colibri_status feed_prompt(const Prompt *prompt, Report *report) {
+    colibri_reset();
+    report->n_prompt_tokens = prompt->n_ids;
+    for (int i = 0; i < prompt->n_ids; i++) {
+        if (interrupted()) {
+            report->stop = STOP_INTERRUPTED;
+            return COLIBRI_OK;
+        }
+        colibri_status status = feed(prompt->ids[i], i == prompt->n_ids - 1, report);
+        if (status != COLIBRI_OK) {
+            return status;
+        }
+    }
+    return COLIBRI_OK;
+}
+
+colibri_status choose(int *token, Report *report) {
+    const float *logits = colibri_logits();
+    int picked = sampler_pick(logits);
+    if (picked < 0) {
+        return not_finite(report);
+    }
+    report->logits_hash = logits_hash_update(report->logits_hash, logits, MODEL_VOCAB_SIZE);
+    report->ids[report->n_ids++] = picked;
+    report->n_tokens = report->n_ids;
+    *token = picked;
+    return COLIBRI_OK;
+}
+
+/* Why the answer ends with the token just chosen; STOP_NONE: it goes on. */
+static Stop why_stop(int token, const Generation *how, const Report *report) {
+    if (is_end_of_sequence(token)) {
+        return STOP_EOS;
+    }
+    if (report->n_ids >= how->max_tokens) {
+        return STOP_LENGTH;
+    }
+    if (colibri_position() >= how->context) {
+        return STOP_CONTEXT;
+    }
+    return interrupted() ? STOP_INTERRUPTED : STOP_NONE;
+}
+
+colibri_status generate(const Prompt *prompt, const Generation *how, Report *report) {
+    colibri_status status = feed_prompt(prompt, report);
+    while (status == COLIBRI_OK && report->stop == STOP_NONE) {
+        int token = 0;
+        status = choose(&token, report);
+        if (status != COLIBRI_OK) {
+            break;
+        }
+        report->stop = why_stop(token, how, report);
+        if (how->on_token != NULL && report->stop != STOP_EOS) {
+            status = how->on_token(token);
+        }
+        if (status == COLIBRI_OK && report->stop == STOP_NONE) {
+            status = feed(token, true, report);
+        }
+    }
+    return status;
+}

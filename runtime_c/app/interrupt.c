@@ -1,0 +1,59 @@
+#include "app/interrupt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t signal_came = 0;
+
+/* A byte is written to wake[1] with each signal, so that a wait that is about to start sees it, too. -1: no pipe. */
+static int wake[2] = {-1, -1};
+
+static void on_signal(int number) {
+    int saved = errno;
+    (void)number;
+    signal_came = 1;
+    ssize_t n = write(wake[1], "", 1);
+    (void)n;
+    errno = saved;
+}
+
+static void open_wake_pipe(void) {
+    if (pipe(wake) != 0) {
+        wake[0] = wake[1] = -1;
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)fcntl(wake[i], F_SETFL, O_NONBLOCK);
+        (void)fcntl(wake[i], F_SETFD, FD_CLOEXEC);
+    }
+}
+
+void interrupts_catch(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction before;
+    open_wake_pipe();
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    /* nohup's wish is respected */
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+        (void)sigaction(SIGHUP, &action, NULL);
+    }
+    action.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &action, NULL);
+}
+
+bool interrupted(void) {
+    return signal_came != 0;
+}
+
+bool interruptible_wait(int fd, short events) {
+    struct pollfd waits[2] = {{.fd = fd, .events = events}, {.fd = wake[0], .events = POLLIN}};
+    while (poll(waits, 2, -1) < 0 && errno == EINTR) {
+    }
+    return waits[0].revents != 0 || !interrupted();
+}

@@ -1,0 +1,64 @@
+/* colibri_inference: the program on the board. docs/firmware.md describes its options, status line and exit codes. */
+#include "app/answer.h"
+#include "app/interrupt.h"
+#include "app/modes.h"
+#include "tokenizer/tokenizer.h"
+
+static colibri_status print_texts(Mode mode, Report *report) {
+    if (mode == MODE_HELP) {
+        options_print_help();
+    } else if (mode == MODE_INFO) {
+        print_info();
+    } else {
+        print_version();
+    }
+    return answer_flush(report);
+}
+
+static colibri_status compute(const Options *options, Report *report) {
+    switch (options->mode) {
+    case MODE_STDIN:
+        return run_stdin(options, report);
+    case MODE_SELFTEST:
+        return run_selftest(options, report);
+    case MODE_BENCH:
+        return run_bench(options, report);
+    default:
+        return run_prompt(options, report);
+    }
+}
+
+static colibri_status run(const Options *options, Report *report) {
+    if (options->mode == MODE_HELP || options->mode == MODE_INFO || options->mode == MODE_VERSION) {
+        return print_texts(options->mode, report);
+    }
+    if (tokenizer_max_piece_bytes > ANSWER_PIECE_BYTES) {
+        return report_fault(report, COLIBRI_E_IO, "a token of %zu bytes; this program holds %d: report this fault",
+                            tokenizer_max_piece_bytes, (int)ANSWER_PIECE_BYTES);
+    }
+    colibri_status status = colibri_open(options->n_threads);
+    if (status != COLIBRI_OK) {
+        return report_fault(report, status, "cannot start %d threads; try --threads 1", options->n_threads);
+    }
+    report->threads = options->n_threads;
+    report->context = options->context;
+    status = compute(options, report);
+    colibri_close();
+    return status;
+}
+
+int main(int argc, char **argv) {
+    static Report report;
+    Options options;
+    interrupts_catch();
+    report_init(&report);
+    colibri_status status = options_parse(argc, argv, &options, &report);
+    if (status == COLIBRI_OK) {
+        status = run(&options, &report);
+    }
+    if (status != COLIBRI_OK && report.status == COLIBRI_OK) {
+        (void)report_fault(&report, status, "%s", colibri_status_name(status));
+    }
+    report_print(&report, "COLIBRI_STATUS");
+    return report_exit_code(&report);
+}

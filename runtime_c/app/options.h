@@ -1,0 +1,41 @@
+/* The command line of colibri_inference. */
+#ifndef COLIBRI_APP_OPTIONS_H
+#define COLIBRI_APP_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "app/report.h"
+
+/* What the program is asked to do: exactly one. */
+typedef enum {
+    MODE_NONE,
+    MODE_PROMPT,
+    MODE_TOKENS,
+    MODE_STDIN,
+    MODE_INFO,
+    MODE_SELFTEST,
+    MODE_BENCH,
+    MODE_HELP,
+    MODE_VERSION
+} Mode;
+
+typedef struct {
+    Mode mode;
+    const char *prompt; /* MODE_PROMPT: text; MODE_TOKENS: ids with commas between */
+    int max_tokens;     /* 1 .. INT_MAX */
+    int n_bench_tokens; /* MODE_BENCH */
+    float temperature;  /* 0: greedy; else 0.01 .. 100 */
+    float top_p;        /* 0 < top_p <= 1 */
+    uint64_t seed;
+    int n_threads;   /* 1 .. MODEL_MAX_THREADS */
+    int context;     /* 1 .. MODEL_CONTEXT */
+    bool prints_ids; /* ids instead of text */
+} Options;
+
+/* Fills options from the command line; the strings stay owned by argv. A fault is reported. */
+COLIBRI_MUST_CHECK colibri_status options_parse(int argc, char **argv, Options *options, Report *report);
+
+void options_print_help(void);
+
+#endif

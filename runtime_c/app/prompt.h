@@ -1,0 +1,22 @@
+/* From what the user gave to token ids that fit the context; every way in which that fails has its own message. */
+#ifndef COLIBRI_APP_PROMPT_H
+#define COLIBRI_APP_PROMPT_H
+
+#include <stddef.h>
+
+#include "app/report.h"
+
+/* Owner: the caller. n_ids >= 1 once one of the functions below has returned COLIBRI_OK. */
+typedef struct {
+    int n_ids;
+    int ids[MODEL_CONTEXT];
+} Prompt;
+
+/* Encodes `length` bytes of text for at most `context` positions. */
+COLIBRI_MUST_CHECK colibri_status prompt_from_text(const char *text, size_t length, int context, Prompt *prompt,
+                                                   Report *report);
+
+/* Reads ids with commas between. */
+COLIBRI_MUST_CHECK colibri_status prompt_from_ids(const char *text, int context, Prompt *prompt, Report *report);
+
+#endif

@@ -1,0 +1,179 @@
+#include "app/report.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/output.h"
+#include "sample/sampler.h"
+
+void report_init(Report *report) {
+    memset(report, 0, sizeof *report);
+    report->logits_hash = LOGITS_HASH_START;
+    report->fault_layer = -1;
+}
+
+/* Arguments of the user appear in messages: one line must stay one line. */
+static void make_printable(char *text) {
+    for (; *text != '\0'; text++) {
+        if (*text < 0x20 || *text > 0x7E) {
+            *text = '?';
+        }
+    }
+}
+
+colibri_status report_fault(Report *report, colibri_status status, const char *format, ...) {
+    va_list arguments;
+    if (report->status != COLIBRI_OK) {
+        return status;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(report->message, sizeof report->message, format, arguments);
+    va_end(arguments);
+    make_printable(report->message);
+    report->status = status;
+    report->fault_layer = status == COLIBRI_E_NOT_FINITE ? colibri_fault_layer() : -1;
+    return status;
+}
+
+void report_add(Report *sum, const Report *one) {
+    sum->n_prompts++;
+    sum->n_prompt_tokens += one->n_prompt_tokens;
+    sum->n_tokens += one->n_tokens;
+    sum->logits_hash = sum->logits_hash * LOGITS_HASH_FACTOR + one->logits_hash;
+    if (one->stop == STOP_INTERRUPTED) {
+        sum->stop = STOP_INTERRUPTED;
+    }
+    if (one->status == COLIBRI_OK) {
+        return;
+    }
+    sum->n_failed++;
+    if (sum->status == COLIBRI_OK) {
+        sum->status = one->status;
+        sum->fault_layer = one->fault_layer;
+        sum->message_was_shown = true;
+        memcpy(sum->message, one->message, sizeof sum->message);
+    }
+}
+
+/* A fault outranks the signal that came during it. */
+static bool ended_by_signal(const Report *report) {
+    return report->status == COLIBRI_OK && report->stop == STOP_INTERRUPTED;
+}
+
+int report_exit_code(const Report *report) {
+    if (ended_by_signal(report)) {
+        return 130;
+    }
+    switch (report->status) {
+    case COLIBRI_OK:
+        return 0;
+    case COLIBRI_E_USAGE:
+        return 2;
+    case COLIBRI_E_EMPTY_PROMPT:
+    case COLIBRI_E_PROMPT_TOO_LONG:
+    case COLIBRI_E_UNKNOWN_TOKEN:
+    case COLIBRI_E_INVALID_UTF8:
+        return 3;
+    case COLIBRI_E_IO:
+        return 4;
+    case COLIBRI_E_NOT_FINITE:
+        return 5;
+    case COLIBRI_E_SELFTEST:
+        return 6;
+    case COLIBRI_E_THREADS:
+    case COLIBRI_E_CONTEXT_FULL:
+        break;
+    }
+    return 7;
+}
+
+static const char *stop_name(Stop stop) {
+    static const char *const names[] = {
+        [STOP_NONE] = "none",
+        [STOP_EOS] = "eos",
+        [STOP_LENGTH] = "length",
+        [STOP_CONTEXT] = "context",
+        [STOP_INTERRUPTED] = "interrupted",
+    };
+    return names[stop];
+}
+
+static void print_key_integer(const char *key, int64_t value) {
+    write_text(&err, ",\"");
+    write_text(&err, key);
+    write_text(&err, "\":");
+    write_integer(&err, value);
+}
+
+static void print_key_hash(const char *key, uint64_t value) {
+    write_text(&err, ",\"");
+    write_text(&err, key);
+    write_text(&err, "\":\"");
+    write_hash(&err, value);
+    write_text(&err, "\"");
+}
+
+static void print_ids(const Report *report) {
+    write_text(&err, ",\"ids\":[");
+    for (int i = 0; i < report->n_ids; i++) {
+        if (i > 0) {
+            write_text(&err, ",");
+        }
+        write_integer(&err, report->ids[i]);
+    }
+    write_text(&err, "]");
+}
+
+static void print_timing(const Timing *timing) {
+    write_text(&err, ",\"bench\":{\"tokens\":");
+    write_integer(&err, timing->n_tokens);
+    print_key_integer("prefill_us", timing->prefill_us);
+    print_key_integer("total_us", timing->total_us);
+    print_key_integer("median_us", timing->median_us);
+    print_key_integer("p99_us", timing->p99_us);
+    print_key_integer("max_us", timing->max_us);
+    print_key_integer("std_us", timing->std_us);
+    write_text(&err, "}");
+}
+
+static void print_message(const Report *report) {
+    write_text(&err, "colibri_inference: ");
+    write_text(&err, report->message);
+    write_text(&err, "\n");
+}
+
+void report_print(const Report *report, const char *prefix) {
+    if (report->message[0] != '\0' && !report->message_was_shown) {
+        print_message(report);
+    }
+    write_text(&err, prefix);
+    write_text(&err, " {\"status\":");
+    write_json_text(&err, ended_by_signal(report) ? "interrupted" : colibri_status_name(report->status));
+    print_key_integer("exit_code", report_exit_code(report));
+    print_key_integer("prompts", report->n_prompts);
+    print_key_integer("failed", report->n_failed);
+    print_key_integer("prompt_tokens", report->n_prompt_tokens);
+    print_key_integer("tokens", report->n_tokens);
+    print_ids(report);
+    print_key_hash("logits_hash", report->logits_hash);
+    write_text(&err, ",\"stop\":");
+    write_json_text(&err, stop_name(report->stop));
+    print_key_integer("threads", report->threads);
+    print_key_integer("context", report->context);
+    if (report->has_expected_hash) {
+        print_key_hash("expected_hash", report->expected_hash);
+    }
+    if (report->timing.n_tokens > 0) {
+        print_timing(&report->timing);
+    }
+    if (report->fault_layer >= 0) {
+        print_key_integer("layer", report->fault_layer);
+    }
+    if (report->message[0] != '\0') {
+        write_text(&err, ",\"message\":");
+        write_json_text(&err, report->message);
+    }
+    write_text(&err, "}\n");
+    (void)write_flush(&err);
+}

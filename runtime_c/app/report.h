@@ -1,0 +1,59 @@
+/* What a run tells its caller: one human line for each fault, the status line that ends every run, the exit code. */
+#ifndef COLIBRI_APP_REPORT_H
+#define COLIBRI_APP_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "colibri.h"
+#include "model_config.h"
+
+typedef enum { STOP_NONE, STOP_EOS, STOP_LENGTH, STOP_CONTEXT, STOP_INTERRUPTED } Stop;
+
+/* Latencies of the decode tokens of --bench, in microseconds. */
+typedef struct {
+    int n_tokens; /* 0: nothing was measured */
+    int64_t prefill_us;
+    int64_t total_us;
+    int64_t median_us;
+    int64_t p99_us;
+    int64_t max_us;
+    int64_t std_us;
+} Timing;
+
+/* One prompt's outcome, or with several prompts (--stdin) their sum, which has no ids and no stop of its own. */
+typedef struct {
+    colibri_status status; /* of the first fault */
+    Stop stop;
+    int threads; /* 0: the model was not opened */
+    int context;
+    int64_t n_prompts;
+    int64_t n_failed;
+    int64_t n_prompt_tokens;
+    int64_t n_tokens;     /* chosen, an end-of-sequence token included */
+    uint64_t logits_hash; /* over every logits vector that a token was chosen from */
+    int fault_layer;      /* of COLIBRI_E_NOT_FINITE, else -1 */
+    bool has_expected_hash;
+    uint64_t expected_hash; /* --selftest */
+    Timing timing;
+    char message[240]; /* of the first fault, printable ASCII; "" without one */
+    bool message_was_shown;
+    int n_ids;
+    int ids[MODEL_CONTEXT]; /* every chosen token */
+} Report;
+
+void report_init(Report *report);
+
+/* Keeps a fault and its message, if it is the first one. Returns `status`. */
+colibri_status report_fault(Report *report, colibri_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Adds one prompt's outcome, already printed, to the sum. The sum's hash is over the hashes of the prompts. */
+void report_add(Report *sum, const Report *one);
+
+/* On standard error: the message as one line for a person, then "PREFIX {...}". */
+void report_print(const Report *report, const char *prefix);
+
+int report_exit_code(const Report *report);
+
+#endif

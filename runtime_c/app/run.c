@@ -1,0 +1,81 @@
+#include <errno.h>
+#include <string.h>
+
+#include "app/answer.h"
+#include "app/generate.h"
+#include "app/lines.h"
+#include "app/modes.h"
+#include "sample/sampler.h"
+
+static Prompt prompt;
+static Report one_report; /* of the current line of --stdin */
+
+/* Answers `prompt`. Random numbers start anew, so an answer does not depend on the prompts before it. */
+static colibri_status answer_prompt(const Options *options, AnswerStyle style, Report *report) {
+    Generation how = {.max_tokens = options->max_tokens, .context = options->context, .on_token = answer_token};
+    sampler_init(options->temperature, options->top_p, options->seed);
+    answer_begin(options->prints_ids ? ANSWER_IDS : style, report);
+    colibri_status status = generate(&prompt, &how, report);
+    colibri_status written = answer_end();
+    return status != COLIBRI_OK ? status : written;
+}
+
+colibri_status run_prompt(const Options *options, Report *report) {
+    colibri_status status =
+        options->mode == MODE_TOKENS
+            ? prompt_from_ids(options->prompt, options->context, &prompt, report)
+            : prompt_from_text(options->prompt, strlen(options->prompt), options->context, &prompt, report);
+    report->n_prompts = 1;
+    if (status == COLIBRI_OK) {
+        status = answer_prompt(options, ANSWER_TEXT, report);
+    }
+    report->n_failed = status != COLIBRI_OK;
+    return status;
+}
+
+/* Reads and answers one line into one_report; a bad prompt gets an empty line. */
+static colibri_status answer_line(const Options *options, LineResult result, const char *line, size_t length) {
+    Report *report = &one_report;
+    colibri_status status = COLIBRI_OK;
+    if (result == LINE_TOO_LONG) {
+        status = report_fault(report, COLIBRI_E_PROMPT_TOO_LONG, "a line of %zu bytes; give at most %d", length,
+                              (int)LINE_BYTES);
+    } else {
+        status = prompt_from_text(line, length, options->context, &prompt, report);
+    }
+    if (status == COLIBRI_OK) {
+        return answer_prompt(options, ANSWER_LINE, report);
+    }
+    answer_begin(ANSWER_LINE, report);
+    return answer_end();
+}
+
+colibri_status run_stdin(const Options *options, Report *report) {
+    while (report->stop != STOP_INTERRUPTED && report->status != COLIBRI_E_IO) {
+        const char *line = NULL;
+        size_t length = 0;
+        LineResult result = line_read(&line, &length);
+        if (result == LINE_END) {
+            break;
+        }
+        if (result == LINE_INTERRUPTED) {
+            report->stop = STOP_INTERRUPTED;
+            break;
+        }
+        if (result == LINE_FAILED) {
+            return report_fault(report, COLIBRI_E_IO, "cannot read standard input: %s", strerror(errno));
+        }
+        report_init(&one_report);
+        one_report.threads = report->threads;
+        one_report.context = report->context;
+        one_report.n_prompts = 1;
+        colibri_status status = answer_line(options, result, line, length);
+        one_report.n_failed = one_report.status != COLIBRI_OK;
+        report_print(&one_report, "COLIBRI_ANSWER");
+        report_add(report, &one_report);
+        if (status == COLIBRI_E_IO) {
+            return status;
+        }
+    }
+    return report->status;
+}

@@ -1,0 +1,8 @@
+#ifndef BOARD_CONFIG_H
+#define BOARD_CONFIG_H
+
+#define BOARD_KERNELS_PORTABLE 1
+#define BOARD_NAME "fake-board"
+#define BOARD_C_FLAGS "-O1 -ffp-contract=off"
+
+#endif

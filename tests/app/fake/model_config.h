@@ -1,0 +1,35 @@
+/* A model small enough to follow by hand: see fake_model.c. */
+#ifndef MODEL_CONFIG_H
+#define MODEL_CONFIG_H
+
+#define MODEL_ABI 1
+#define FORMAT_F16 1
+#define FORMAT_W4 2
+#define FORMAT_W8 3
+
+#define MODEL_N_LAYERS 2
+#define MODEL_DIM 32
+#define MODEL_HIDDEN_DIM 64
+#define MODEL_N_HEADS 2
+#define MODEL_N_KV_HEADS 1
+#define MODEL_HEAD_DIM 16
+#define MODEL_N_EXPERTS 4
+#define MODEL_TOP_K 2
+#ifndef MODEL_VOCAB_SIZE
+#define MODEL_VOCAB_SIZE 261
+#endif
+#define MODEL_N_EOS 2
+#define MODEL_N_GOLDEN 6
+#define MODEL_CONTEXT 64
+#define MODEL_MAX_THREADS 4
+#define MODEL_GROUP_SIZE 32
+#define MODEL_ACTIVATION_BITS 16
+#define MODEL_USES_W4 1
+#define MODEL_USES_W8 1
+#define MODEL_USES_F16 0
+#define MODEL_EXPERT_FORMAT FORMAT_W4
+#define MODEL_ATTENTION_FORMAT FORMAT_W4
+#define MODEL_EMBEDDING_FORMAT FORMAT_W8
+#define MODEL_LM_HEAD_FORMAT FORMAT_W8
+
+#endif
