@@ -15,7 +15,7 @@ setup: ## install system packages (apt) and the Python package into .venv
 
 demo: ## build the example model for BOARD (cortex-a53), run three prompts under QEMU, verify
 	@scripts/setup.sh demo
-	@$(PY) scripts/demo.py --board $(BOARD)
+	@scripts/demo.sh $(BOARD)
 
 test: lint ## lint and all tests
 	@$(PY) -m pytest -n 2 --dist loadfile -q

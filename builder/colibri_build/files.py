@@ -1,0 +1,52 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from colibri_build.errors import ColibriError
+
+
+def _write_error(path: Path, error: OSError) -> ColibriError:
+    if error.errno == errno.ENOSPC:
+        free = shutil.disk_usage(path.parent).free
+        return ColibriError(
+            f"the disk is full: cannot write {path.name} in {path.parent} ({free} bytes free)",
+            hint="free some space, or choose another folder with -o",
+        )
+    return ColibriError(f"cannot write {path}: {error.strerror}", hint="check the folder's permissions")
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary name beside `path`; on success it is flushed to disk and renamed to `path`, else removed.
+
+    Raises ColibriError if the disk is full or the folder cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise _write_error(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, data: bytes) -> bool:
+    """Write `data` to `path` unless it is there already; return whether anything was written."""
+    with contextlib.suppress(OSError):
+        if path.read_bytes() == data:
+            return False
+    with whole_file(path) as temporary:
+        temporary.write_bytes(data)
+    return True
