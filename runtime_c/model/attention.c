@@ -50,7 +50,7 @@ static void rotate_all(int position) {
     float sines[MODEL_HEAD_DIM / 2];
     for (int i = 0; i < MODEL_HEAD_DIM / 2; i++) {
         float angle = (float)position * model_inv_freq[i];
-        scalar_sincos((double)angle, &sines[i], &cosines[i]);
+        sincos_f32((double)angle, &sines[i], &cosines[i]);
     }
     for (int head = 0; head < MODEL_N_HEADS; head++) {
         rotate_head(arena.q + head * MODEL_HEAD_DIM, cosines, sines);

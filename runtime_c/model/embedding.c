@@ -10,7 +10,7 @@
 void embed(int token, float *x) {
     const uint16_t *row = (const uint16_t *)model_embedding.codes + (size_t)token * MODEL_DIM;
     for (int i = 0; i < MODEL_DIM; i++) {
-        x[i] = scalar_from_f16(row[i]);
+        x[i] = f16_to_f32(row[i]);
     }
 }
 #else
@@ -31,7 +31,7 @@ void embed(int token, float *x) {
         uint16_t scale;
         memcpy(&scale, scales + group * W8_SCALE_BYTES + 2 * row, sizeof scale);
         int8_t code = codes[block * W8_BLOCK_BYTES + row * BLOCK_INPUTS + (size_t)(i % BLOCK_INPUTS)];
-        x[i] = (float)code * scalar_from_f16(scale);
+        x[i] = (float)code * f16_to_f32(scale);
     }
 }
 #endif

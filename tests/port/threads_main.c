@@ -5,7 +5,7 @@
 #include "model_config.h"
 #include "port/threads.h"
 
-enum { N_ITEMS = 1000, N_JOBS = 3000 };
+enum { N_ITEMS = 1000, N_JOBS = 600 };
 
 static unsigned counts[N_ITEMS];
 
