@@ -1,0 +1,165 @@
+"""One run of a firmware as a process: command, input, deadline, output, status."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from colibri_build.artifacts import Transcript
+from colibri_build.errors import DeadlineError, RunError
+from colibri_build.run.runner import Runner, RunnerKind, runner_for
+from colibri_build.run.status_line import check_end
+
+__all__ = ["Runner", "RunnerKind", "firmware_environment", "require_elf", "run_firmware", "runner_for"]
+
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
+_GRACE_S = 2.0  # between asking a firmware to end and killing it
+_CHUNK_BYTES = 65536
+
+
+def run_firmware(
+    runner: Runner,
+    elf: Path,
+    args: Sequence[str] = (),
+    stdin: bytes | None = None,
+    timeout_s: float = 120.0,
+    on_stdout: Callable[[bytes], None] | None = None,
+) -> Transcript:
+    """Run a firmware to its end and return what it said. A status other than "ok" is no error here.
+
+    `stdin` is its input (None: none); `on_stdout` gets each piece of output as it comes. Raises DeadlineError after
+    `timeout_s`, RunError if the firmware cannot be started, crashes, or does not end with one status line.
+    """
+    command = runner.command(str(require_elf(elf)), *args)
+    started = time.monotonic()
+    process = _start(command)
+    try:
+        stdout, stderr_bytes = _talk(process, stdin or b"", started + timeout_s, on_stdout)
+        exit_code = process.wait(max(0.0, started + timeout_s - time.monotonic()))
+    except (TimeoutError, subprocess.TimeoutExpired):
+        _kill(process)
+        raise DeadlineError(
+            f"{elf.name} did not end within {timeout_s:g} s on {runner}", hint="a longer timeout, or fewer --max-tokens"
+        ) from None
+    except BaseException:
+        _end_politely(process)
+        raise
+    seconds = time.monotonic() - started
+    stderr = stderr_bytes.decode("utf-8", errors="replace")
+    return Transcript(command, exit_code, stdout, stderr, check_end(exit_code, stderr, runner.board), seconds)
+
+
+def require_elf(elf: Path) -> Path:
+    """Return the absolute path of a firmware. Raises RunError if it is not there."""
+    if not elf.is_file():
+        raise RunError(f"no firmware at {elf}", hint="colibri-build -b BOARD -o DIR MODEL")
+    return elf.resolve()
+
+
+def firmware_environment() -> dict[str, str]:
+    """Return our environment without the variables that change what QEMU emulates."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("QEMU_")}
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a process in a group of its own, so that all of it can be ended."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=firmware_environment(),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise RunError(
+            f"cannot start {command[0]}: {reason}", hint="check that it is executable and made for this machine"
+        ) from error
+
+
+def _talk(
+    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, on_stdout: Callable[[bytes], None] | None
+) -> tuple[bytes, bytes]:
+    """Feed the input and collect both outputs until they end. Raises TimeoutError at the deadline."""
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    outputs: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    left = memoryview(stdin)
+    with process.stdin, process.stdout, process.stderr, selectors.DefaultSelector() as selector:
+        os.set_blocking(process.stdin.fileno(), False)
+        selector.register(process.stdin, selectors.EVENT_WRITE)
+        for stream in outputs:
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in _ready(selector, deadline):
+                stream = key.fileobj  # type: ignore[assignment]
+                if stream is process.stdin:
+                    left = left[_write_some(process.stdin, left) :]
+                    if not left:
+                        selector.unregister(process.stdin)
+                        process.stdin.close()
+                    continue
+                chunk = os.read(stream.fileno(), _CHUNK_BYTES)
+                if not chunk:
+                    selector.unregister(stream)
+                _append(outputs[stream], chunk)
+                if chunk and stream is process.stdout and on_stdout is not None:
+                    on_stdout(chunk)
+        return bytes(outputs[process.stdout]), bytes(outputs[process.stderr])
+
+
+def _ready(selector: selectors.BaseSelector, deadline: float) -> list[tuple[selectors.SelectorKey, int]]:
+    left_s = deadline - time.monotonic()
+    ready = selector.select(left_s) if left_s > 0 else []
+    if not ready and time.monotonic() >= deadline:
+        raise TimeoutError
+    return ready
+
+
+def _write_some(stream: IO[bytes], data: memoryview) -> int:
+    """Write without blocking. A firmware that ended before it read all is not interested in the rest."""
+    if not data:
+        return 0
+    try:
+        return os.write(stream.fileno(), data[:_CHUNK_BYTES])
+    except BlockingIOError:
+        return 0
+    except (BrokenPipeError, ConnectionResetError):
+        return len(data)
+
+
+def _append(output: bytearray, chunk: bytes) -> None:
+    output += chunk
+    if len(output) > MAX_OUTPUT_BYTES:
+        raise RunError(
+            f"the firmware wrote more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB", hint="fewer --max-tokens"
+        )
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    _signal_group(process, signal.SIGKILL)
+    process.wait()
+
+
+def _end_politely(process: subprocess.Popen[bytes]) -> None:
+    """Let the firmware end by itself (Ctrl-C reached only us), kill what is left."""
+    _signal_group(process, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE_S)
+    _kill(process)
