@@ -20,7 +20,7 @@ from colibri_build.pack.codec import encode_part
 from colibri_build.pack.config_file import CONFIG_FILE, FORMAT_NAME, ConfigFile, config_bytes
 
 _OUR_FILE = re.compile(r"config\.json|routing\.bin|dense\.bin|tokenizer\.json|expert_\d+_\d+\.bin")
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_model_folder(model: QuantizedModel, out: Path) -> ModelFolder:
@@ -134,7 +134,9 @@ def _full(out: Path, needed: int, free: int) -> PackError:
 def _write_error(out: Path, needed: int, error: OSError) -> PackError:
     if error.errno in _DISK_FULL:
         return _full(out, needed, shutil.disk_usage(out.parent).free)
-    return PackError(f"{out}: cannot be written ({error.strerror})", hint="check the folder's permissions")
+    if error.errno in (errno.EEXIST, errno.ENOTDIR):
+        return PackError(f"{out}: a part of this path is a file", hint="choose another folder")
+    return PackError(f"{out}: cannot be written ({error.strerror})", hint="check the folder's permissions and limits")
 
 
 def _replace(temporary: Path, out: Path) -> None:
