@@ -115,7 +115,7 @@ class Board(Profile):
     """One board profile, complete: what it extends is merged in."""
 
     name: str  # the profile's path below boards/, without .toml
-    title: str
+    description: str
     arch: Arch
     kernels: Kernels
     cpu: Cpu
@@ -175,7 +175,7 @@ class BoardSummary:
     """One line of the list of boards."""
 
     name: str
-    title: str
+    description: str
     arch: str
     cpu: str
     ram_budget_mib: int
@@ -208,7 +208,7 @@ def board_names(folder: Path) -> list[str]:
 def _summary(board: Board) -> BoardSummary:
     return BoardSummary(
         board.name,
-        board.title,
+        board.description,
         board.arch,
         f"{board.cpu.cores}x {board.cpu.name}",
         board.memory.ram_budget_mib,
@@ -243,7 +243,7 @@ def _read_chain(path: Path, folder: Path, below: tuple[Path, ...]) -> tuple[dict
     shown = _shown(path, folder)
     data = read_toml(path, shown)
     if "name" in data:
-        raise TargetError(f"{shown}: unknown key 'name'", hint="'title'; a board is named after its file")
+        raise TargetError(f"{shown}: unknown key 'name'", hint="'description'; a board is named after its file")
     parent = data.pop("extends", None)
     removed = data.pop("remove", [])
     if parent is None:

@@ -37,7 +37,7 @@ class ToolchainProfile(Profile):
     """One file of toolchains/."""
 
     name: str  # the file's name without .toml
-    title: str
+    description: str
     family: Family
     libc: Literal["glibc", "musl"]
     cflags: tuple[str, ...] = ()
