@@ -137,6 +137,7 @@ class AddedToken:
     id: int
     content: bytes
     special: bool
+    normalized: bool = False  # matched only in the text that the tokens without this flag leave
 
 
 @dataclass(frozen=True)
@@ -283,6 +284,9 @@ class SourceTree:
 
     path: Path
     files: tuple[str, ...]  # relative to path
+    sources: tuple[str, ...] = ()  # the translation units among `files`, in link order
+    compile_flags: tuple[str, ...] = ()  # beside the toolchain's; paths in them are relative to `path`
+    link_flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
