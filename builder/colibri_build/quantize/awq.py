@@ -21,7 +21,7 @@ import numpy as np
 from colibri_build.artifacts import F32, Format, Kind, ModelConfig
 from colibri_build.errors import QuantizeError
 from colibri_build.quantize.activation_stats import InputStats, collect, output_energy, rescale
-from colibri_build.quantize.exact import F64
+from colibri_build.quantize.exact import F64, tree_sum
 from colibri_build.quantize.float_forward import ExpertActivations, LayerActivations, layer_forward
 from colibri_build.quantize.options import QuantizeOptions
 from colibri_build.quantize.report import Fallback, ScaleGain
@@ -37,7 +37,7 @@ class Site(NamedTuple):
     mean_abs: F64  # [n_channels]
     channels: I64  # [inputs] -> channel
     clipped: frozenset[str]  # names of the projections whose ranges are searched too
-    unquantized: tuple[str, ...] = ()  # take the scale, but have no error
+    unquantized: tuple[str, ...] = ()  # take the scale, have no error
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,22 @@ class _ExpertStats(NamedTuple):
     down: InputStats
 
 
+@dataclass(frozen=True)
+class LayerInput:
+    """One layer before quantization, and the residual stream [N, dim] at its entrance."""
+
+    index: int
+    weights: Mapping[str, F32]  # by short name
+    x: F32
+    lengths: Sequence[int]  # of the sequences whose tokens lie along axis 0 of x
+
+
 def plan_layer(
-    config: ModelConfig,
-    index: int,
-    layer: Mapping[str, F32],
-    x: F32,
-    lengths: Sequence[int],
-    formats: Mapping[Kind, Format],
-    options: QuantizeOptions,
+    config: ModelConfig, layer: LayerInput, formats: Mapping[Kind, Format], options: QuantizeOptions
 ) -> tuple[F32, LayerPlan]:
     """Search and fold one layer; returns the residual stream behind the original layer, and the plan.
 
-    x [N, dim] is the residual stream at the layer's entrance. Raises QuantizeError if a folded weight is not finite.
+    Raises QuantizeError if the calibration text overflows the layer, or if a folded weight is not finite.
     """
     experts: list[_ExpertStats] = []
 
@@ -76,87 +80,90 @@ def plan_layer(
         down = collect(seen.hidden, options.group_size, seen.weights)
         experts.append(_ExpertStats(seen.tokens, seen.weights, down))
 
-    behind, activations = layer_forward(config, layer, x, lengths, on_expert)
-    counts = tuple(expert.down.tokens for expert in experts)
-    needed = options.expert_token_threshold
-    weights, shrink, gains = dict(layer), {}, []
-    for site in _sites(config, layer, activations, experts, formats, options):
-        gain, clips = _apply(site, weights, f"layers.{index}.", options.group_size)
+    with np.errstate(over="ignore", invalid="ignore"):  # reported by name below
+        behind, activations = layer_forward(config, layer.weights, layer.x, layer.lengths, on_expert)
+    prefix = f"layers.{layer.index}."
+    if not np.all(np.isfinite(behind)):
+        raise QuantizeError(
+            f"layers.{layer.index}: the calibration text drives the activations beyond float32",
+            hint="check the checkpoint: some of its weights are far too large",
+        )
+    weights, shrink, gains = dict(layer.weights), {}, []
+    for site in _Sites(config, prefix, layer.weights, formats, options).all(activations, experts):
+        gain, clips = _apply(site, weights, prefix, options.group_size)
         gains.append(gain)
         shrink.update(clips)
-    _require_finite(weights, index)
-    fallbacks = tuple(
-        Fallback(f"layers.{index}.experts.{e}", count, needed) for e, count in enumerate(counts) if count < needed
-    )
-    return behind, LayerPlan(weights, shrink, tuple(gains), fallbacks, counts)
+    _require_finite(weights, prefix)
+    counts, needed = tuple(expert.down.tokens for expert in experts), options.expert_token_threshold
+    fallbacks = [Fallback(f"{prefix}experts.{e}", n, needed) for e, n in enumerate(counts) if n < needed]
+    return behind, LayerPlan(weights, shrink, tuple(gains), tuple(fallbacks), counts)
 
 
-def _sites(
-    config: ModelConfig,
-    layer: Mapping[str, F32],
-    activations: LayerActivations,
-    experts: Sequence[_ExpertStats],
-    formats: Mapping[Kind, Format],
-    options: QuantizeOptions,
-) -> Iterator[Site]:
-    yield from _attention_sites(config, layer, activations, formats[Kind.ATTENTION], options.group_size)
-    trusted = [e for e, seen in enumerate(experts) if seen.down.tokens >= options.expert_token_threshold]
-    fmt = formats[Kind.EXPERT]
-    yield _gate_up_site(layer, activations.ffn_in, experts, trusted, fmt, options.group_size)
-    for expert in trusted:
-        stats = experts[expert].down
-        down = Projection(f"experts.{expert}.down", layer[f"experts.{expert}.down"], stats)
-        yield _site(f"experts.{expert}.up", (down,), fmt, stats.mean_abs, clipped=(down.name,))
+@dataclass(frozen=True)
+class _Sites:
+    """Lists the searches of one layer."""
 
+    config: ModelConfig
+    prefix: str
+    weights: Mapping[str, F32]
+    formats: Mapping[Kind, Format]
+    options: QuantizeOptions
 
-def _site(
-    folded_into: str,
-    projections: tuple[Projection, ...],
-    fmt: Format,
-    mean_abs: F64,
-    *,
-    channels: I64 | None = None,
-    clipped: tuple[str, ...],
-    unquantized: tuple[str, ...] = (),
-) -> Site:
-    channels = np.arange(len(mean_abs)) if channels is None else channels
-    clips = frozenset(clipped if fmt is Format.W4 else ())  # 8 bits have range to spare
-    return Site(folded_into, projections, fmt, mean_abs, channels, clips, unquantized)
+    def all(self, activations: LayerActivations, experts: Sequence[_ExpertStats]) -> Iterator[Site]:
+        """Every site, in the order in which it may be folded."""
+        yield self._qkv(activations.attention_in)
+        yield self._o(activations.attention_out)
+        trusted = [e for e, seen in enumerate(experts) if seen.down.tokens >= self.options.expert_token_threshold]
+        yield self._gate_up(activations.ffn_in, experts, trusted)
+        for expert in trusted:
+            down = self._projection(f"experts.{expert}.down", experts[expert].down)
+            yield self._site(Kind.EXPERT, f"experts.{expert}.up", (down,), experts[expert].down.mean_abs, (down.name,))
 
+    def _projection(self, name: str, stats: InputStats) -> Projection:
+        return Projection(name, self.prefix + name, self.weights[name], stats)
 
-def _attention_sites(
-    config: ModelConfig, layer: Mapping[str, F32], activations: LayerActivations, fmt: Format, group_size: int
-) -> Iterator[Site]:
-    """q and k are not clipped: their errors meet in a product that a single output error does not see."""
-    inputs = collect(activations.attention_in, group_size)
-    qkv = tuple(Projection(name, layer[name], inputs) for name in ("q", "k", "v"))
-    yield _site("attn_norm", qkv, fmt, inputs.mean_abs, clipped=("v",))
-    outputs = collect(activations.attention_out, group_size)
-    shared = config.n_heads // config.n_kv_heads
-    by_head = outputs.mean_abs.reshape(config.n_kv_heads, shared, config.head_dim)
-    column = np.arange(config.n_heads * config.head_dim)
-    channels = column // (shared * config.head_dim) * config.head_dim + column % config.head_dim
-    o = Projection("o", layer["o"], outputs)
-    yield _site("v", (o,), fmt, by_head.mean(axis=1).ravel(), channels=channels, clipped=("o",))
+    def _site(
+        self,
+        kind: Kind,
+        folded_into: str,
+        projections: tuple[Projection, ...],
+        mean_abs: F64,
+        clipped: Sequence[str],
+    ) -> Site:
+        """A site whose inputs have a channel each."""
+        fmt = self.formats[kind]
+        clips = frozenset(clipped if fmt is Format.W4 else ())  # 8 bits have range to spare
+        return Site(folded_into, projections, fmt, mean_abs, np.arange(len(mean_abs)), clips)
 
+    def _qkv(self, attention_in: F32) -> Site:
+        """q and k are not clipped: their errors meet in a product that a single output error does not see."""
+        stats = collect(attention_in, self.options.group_size)
+        projections = tuple(self._projection(name, stats) for name in ("q", "k", "v"))
+        return self._site(Kind.ATTENTION, "attn_norm", projections, stats.mean_abs, ("v",))
 
-def _gate_up_site(
-    layer: Mapping[str, F32],
-    ffn_in: F32,
-    experts: Sequence[_ExpertStats],
-    trusted: Sequence[int],
-    fmt: Format,
-    group_size: int,
-) -> Site:
-    """Each expert is judged on the tokens routed to it, weighted as the router weighs its output."""
-    projections, clipped = [], []
-    for expert, seen in enumerate(experts):
-        stats = collect(ffn_in[seen.tokens], group_size, seen.weights)
-        names = [f"experts.{expert}.{part}" for part in ("gate", "up")]
-        projections += [Projection(name, layer[name], stats) for name in names]
-        clipped += names if expert in trusted else []
-    mean_abs = collect(ffn_in, group_size).mean_abs
-    return _site("ffn_norm", tuple(projections), fmt, mean_abs, clipped=tuple(clipped), unquantized=("router",))
+    def _o(self, attention_out: F32) -> Site:
+        """A channel is a value channel: the query heads of a kv head share it."""
+        config = self.config
+        stats = collect(attention_out, self.options.group_size)
+        shared = config.n_heads // config.n_kv_heads
+        by_head = stats.mean_abs.reshape(config.n_kv_heads, shared, config.head_dim)
+        column = np.arange(config.n_heads * config.head_dim)
+        channels = column // (shared * config.head_dim) * config.head_dim + column % config.head_dim
+        mean_abs = (tree_sum(by_head, axis=1) / shared).ravel()
+        return self._site(Kind.ATTENTION, "v", (self._projection("o", stats),), mean_abs, ("o",))._replace(
+            channels=channels
+        )
+
+    def _gate_up(self, ffn_in: F32, experts: Sequence[_ExpertStats], trusted: Sequence[int]) -> Site:
+        """Each expert is judged on the tokens routed to it, weighted as the router weighs its output."""
+        projections: list[Projection] = []
+        for expert, seen in enumerate(experts):
+            stats = collect(ffn_in[seen.tokens], self.options.group_size, seen.weights)
+            projections += [self._projection(f"experts.{expert}.{part}", stats) for part in ("gate", "up")]
+        clipped = [f"experts.{expert}.{part}" for expert in trusted for part in ("gate", "up")]
+        mean_abs = tree_sum(np.abs(ffn_in), axis=0) / len(ffn_in)
+        site = self._site(Kind.EXPERT, "ffn_norm", tuple(projections), mean_abs, clipped)
+        return site._replace(unquantized=("router",))
 
 
 def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) -> tuple[ScaleGain, dict[str, F32]]:
@@ -164,9 +171,10 @@ def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) ->
     choice = search_scale(site.projections, site.mean_abs, site.channels, site.format, group_size)
     wide = choice.scale[site.channels]
     target = weights[site.folded_into]
-    weights[site.folded_into] = target / (choice.scale if target.ndim == 1 else choice.scale[:, None])
-    for name in (*site.unquantized, *(p.name for p in site.projections)):
-        weights[name] = weights[name] * wide
+    with np.errstate(over="ignore"):  # _require_finite names the tensor
+        weights[site.folded_into] = target / (choice.scale if target.ndim == 1 else choice.scale[:, None])
+        for name in (*site.unquantized, *(p.name for p in site.projections)):
+            weights[name] = weights[name] * wide
     clips, error = {}, 0.0
     for p in site.projections:
         scaled = p.weights * wide
@@ -176,7 +184,7 @@ def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) ->
     energy = sum(output_energy(p.weights, p.stats) for p in site.projections) or 1.0
     gain = ScaleGain(
         prefix + site.folded_into,
-        tuple(prefix + p.name for p in site.projections),
+        tuple(p.label for p in site.projections),
         choice.ratio,
         choice.error_rtn / energy,
         choice.error_scaled / energy,
@@ -185,11 +193,7 @@ def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) ->
     return gain, clips
 
 
-def _require_finite(weights: Mapping[str, F32], index: int) -> None:
+def _require_finite(weights: Mapping[str, F32], prefix: str) -> None:
     for name, values in weights.items():
         if not np.all(np.isfinite(values)):
-            raise QuantizeError(
-                f"layers.{index}.{name}: folding the AWQ scales overflows float32 (largest weight "
-                f"{np.nanmax(np.abs(values)):.3g})",
-                hint="--method rtn",
-            )
+            raise QuantizeError(f"{prefix}{name}: folding the AWQ scales overflows float32", hint="--method rtn")

@@ -19,7 +19,7 @@ from colibri_build.artifacts import (
     tensor_specs,
 )
 from colibri_build.errors import QuantizeError
-from colibri_build.quantize.awq import LayerPlan, plan_layer
+from colibri_build.quantize.awq import LayerInput, LayerPlan, plan_layer
 from colibri_build.quantize.float_forward import embed
 from colibri_build.quantize.options import QuantizeOptions, calibration_digest, check_options
 from colibri_build.quantize.policy import choose_formats
@@ -79,7 +79,7 @@ class _Run:
         layer = {name.removeprefix(prefix): self._load(name) for name in self.specs if name.startswith(prefix)}
         shrink: Mapping[str, F32] = {}
         if self.awq:
-            x, plan = plan_layer(config, index, layer, x, lengths, self.formats, self.options)
+            x, plan = plan_layer(config, LayerInput(index, layer, x, lengths), self.formats, self.options)
             layer, shrink = dict(plan.weights), plan.shrink
             self.plans.append(LayerPlan({}, {}, plan.gains, plan.fallbacks, plan.expert_tokens))
             self._step(f"layers.{index}: scales")

@@ -43,7 +43,8 @@ def _fp16_scale(scale: F32, name: str) -> NDArray[np.float16]:
         )
     rounded = scale.astype(np.float16)
     too_small = rounded.astype(np.float32) < scale * (1 - _HALF_ULP)
-    return np.where(too_small, np.nextafter(rounded, np.float16(np.inf)), rounded).astype(np.float16)
+    above = np.nextafter(np.where(too_small, rounded, np.float16(0)), np.float16(np.inf))
+    return np.where(too_small, above, rounded).astype(np.float16)
 
 
 def _steps(groups: F32, scales: NDArray[np.float16]) -> F32:
@@ -103,9 +104,9 @@ def dequantize_matrix(codes: Codes, group_size: int) -> F32:
     return np.ascontiguousarray(values.reshape(rows, -1)[:, :cols])
 
 
-def round_trip(weights: F32, fmt: Format, group_size: int, shrink: F32 | None = None) -> F32:
-    """What a matrix becomes when it is stored in `fmt` and read back."""
-    return dequantize_matrix(quantize_matrix(weights, fmt, group_size, shrink), group_size)
+def round_trip(weights: F32, fmt: Format, group_size: int, shrink: F32 | None = None, name: str = "matrix") -> F32:
+    """What a matrix becomes when it is stored in `fmt` and read back. `name` is for the message of an overflow."""
+    return dequantize_matrix(quantize_matrix(weights, fmt, group_size, shrink, name), group_size)
 
 
 def _as_f16(values: F32, name: str) -> NDArray[np.float16]:

@@ -34,9 +34,10 @@ _FRACTIONS = np.asarray([2.0 ** (i / _STEPS) for i in range(_STEPS)])
 
 
 class Projection(NamedTuple):
-    """A matrix [outputs, inputs] under its short name, and the statistics of its inputs."""
+    """A matrix [outputs, inputs], and the statistics of its inputs."""
 
-    name: str
+    name: str  # within its layer
+    label: str  # TensorSpec.name, for messages
     weights: F32
     stats: InputStats
 
@@ -66,6 +67,11 @@ def candidate(levels: I64, ratio_index: int) -> F32:
     return np.asarray(np.ldexp(_FRACTIONS[steps % _STEPS], steps // _STEPS), np.float32)
 
 
+def _scaled_error(projection: Projection, wide: F32, fmt: Format, group_size: int) -> float:
+    stored = round_trip(projection.weights * wide, fmt, group_size, name=projection.label)
+    return output_energy(projection.weights - stored / wide, projection.stats)
+
+
 def search_scale(
     projections: Sequence[Projection], mean_abs: F64, channels: I64, fmt: Format, group_size: int
 ) -> ScaleChoice:
@@ -78,10 +84,7 @@ def search_scale(
     for index in range(RATIOS):
         scale = candidate(levels, index)
         wide = scale[channels]
-        error = sum(
-            output_energy((p.weights - round_trip(p.weights * wide, fmt, group_size) / wide), p.stats)
-            for p in projections
-        )
+        error = sum(_scaled_error(projection, wide, fmt, group_size) for projection in projections)
         if best is None:
             best = ScaleChoice(scale, 0.0, error, error)
         elif error < best.error_scaled:
