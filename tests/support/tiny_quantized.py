@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -51,6 +52,7 @@ AWKWARD_CONFIG = ModelConfig(
 )
 
 
+@functools.cache
 def tiny_tokenizer_artifact(vocab_size: int = 301) -> Tokenizer:
     """The tiny checkpoint's tokenizer as the stages see it."""
     return read_tokenizer_bytes(tiny_tokenizer().to_str().encode("utf-8"), vocab_size)

@@ -19,6 +19,7 @@ from colibri_build.errors import CheckpointError
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 _DOWNLOAD_AGAIN = "download the file again"
+_LFS_START = b"version "  # of a Git LFS pointer; as a header length it would be 2e18
 # How the values are mapped. bfloat16 is the upper half of a float32, and NumPy has no type for it.
 _STORED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _EXPONENT = {"F32": 0x7F800000, "F16": 0x7C00, "BF16": 0x7F80}  # all ones: NaN or infinity
@@ -143,10 +144,15 @@ def read_header(path: Path) -> tuple[StoredTensor, ...]:
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
+            start = file.read(8)
+            length = int.from_bytes(start, "little")
+            if start == _LFS_START:
+                raise CheckpointError(f"{path}: a Git LFS pointer, not the file itself", hint="run `git lfs pull`")
             if size < 8 or length > size - 8:
                 raise _truncated(path, 8 + length if size >= 8 else 8, size)
             header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_pairs)
+            if not isinstance(header, dict):
+                raise ValueError("no JSON object")
         tensors = _entries(path, header, 8 + length)
         _check_size(path, header, 8 + length, size)
         with safe_open(path, framework="numpy"):
@@ -155,7 +161,7 @@ def read_header(path: Path) -> tuple[StoredTensor, ...]:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from error
     except SafetensorError as error:
         raise CheckpointError(f"{path}: damaged ({error})", hint=_DOWNLOAD_AGAIN) from error
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path}: no safetensors header ({error})", hint=_DOWNLOAD_AGAIN) from error
     return tensors
 
