@@ -247,6 +247,7 @@ class BuildPlan:
     ram_budget_bytes: int
     active_weight_bytes: int  # read once for each token
     bound_tokens_per_s: float | None  # read bandwidth / active_weight_bytes; None where the board has no figure
+    ways_out: tuple[str, ...] = ()  # where it does not fit: command options that would make it fit, each enough
 
     @property
     def flash_bytes(self) -> int:
