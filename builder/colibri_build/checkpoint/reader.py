@@ -63,6 +63,7 @@ def read_model_config(folder: Path) -> tuple[Family, ModelConfig]:
 
 
 def _with_generation_ids(config: ModelConfig, path: Path) -> ModelConfig:
+    """generation_config.json wins. Where it names no id, `generate` would never stop; config.json's are kept then."""
     if not path.is_file():
         return config
     ids = ConfigKeys(read_json_object(path), str(path)).ids("eos_token_id", None)
