@@ -1,0 +1,133 @@
+/* Products with 4-bit weights for NEON; matvec_w4_portable.c is the specification.
+ *
+ * A 16-byte granule of the layout (one row, one block) is one register. A row has 8 partial sums of 16 bits for each
+ * plane; a group adds at most 16 products to one: 16 * 15 * 128 = 30720 <= 32767. The sums of 4 rows are kept in
+ * registers at a time: with two planes 8 rows would need 16 of them, and compilers spill. */
+#include <arm_neon.h>
+
+#include "kernels/inline.h"
+#include "kernels/kernels.h"
+#include "kernels/panel_neon.h"
+
+enum { HALF_ROWS = PANEL_ROWS / 2, GROUP_BLOCKS = MODEL_GROUP_SIZE / BLOCK_INPUTS };
+
+/* The codes of one row and block: those of inputs 0-15 and of inputs 16-31. */
+typedef struct {
+    int8x16_t front;
+    int8x16_t back;
+} Codes;
+
+ALWAYS_INLINE Codes load_codes(const uint8_t *granule) {
+    const uint8x16_t bytes = vld1q_u8(granule);
+    return (Codes){vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15))), vreinterpretq_s8_u8(vshrq_n_u8(bytes, 4))};
+}
+
+/* sums + the products of 32 codes with the 32 inputs (front, back) of one plane. */
+ALWAYS_INLINE int16x8_t add_products(int16x8_t sums, Codes codes, int8x16_t front, int8x16_t back) {
+    sums = vmlal_s8(sums, vget_low_s8(codes.front), vget_low_s8(front));
+    sums = vmlal_high_s8(sums, codes.front, front);
+    sums = vmlal_s8(sums, vget_low_s8(codes.back), vget_low_s8(back));
+    return vmlal_high_s8(sums, codes.back, back);
+}
+
+/* As add_products, from zero. */
+ALWAYS_INLINE int16x8_t first_products(Codes codes, int8x16_t front, int8x16_t back) {
+    int16x8_t sums = vmull_s8(vget_low_s8(codes.front), vget_low_s8(front));
+    sums = vmlal_high_s8(sums, codes.front, front);
+    sums = vmlal_s8(sums, vget_low_s8(codes.back), vget_low_s8(back));
+    return vmlal_high_s8(sums, codes.back, back);
+}
+
+#if MODEL_ACTIVATION_BITS == 16
+/* d of rows 0-3 of a panel (codes, zero points as they come) or 4-7 (both moved on by the caller) for one group. */
+ALWAYS_INLINE int32x4_t half_products(const uint8_t *codes, int16x4_t zeros, const Activation *x, int group,
+                                      int n_blocks) {
+    const int8_t *high = x->high + group * MODEL_GROUP_SIZE;
+    const int8_t *low = x->low + group * MODEL_GROUP_SIZE;
+    int16x8_t high_sums[HALF_ROWS], low_sums[HALF_ROWS];
+    for (int block = 0; block < n_blocks; block++, high += BLOCK_INPUTS, low += BLOCK_INPUTS) {
+        const int8x16_t high_front = vld1q_s8(high);
+        const int8x16_t high_back = vld1q_s8(high + 16);
+        const int8x16_t low_front = vld1q_s8(low);
+        const int8x16_t low_back = vld1q_s8(low + 16);
+        for (int row = 0; row < HALF_ROWS; row++) {
+            const Codes c = load_codes(codes + block * W4_BLOCK_BYTES + 32 * row);
+            high_sums[row] = block == 0 ? first_products(c, high_front, high_back)
+                                        : add_products(high_sums[row], c, high_front, high_back);
+            low_sums[row] = block == 0 ? first_products(c, low_front, low_back)
+                                       : add_products(low_sums[row], c, low_front, low_back);
+        }
+    }
+    int32x4_t wide[HALF_ROWS]; /* 256 * high + low, two partial sums of each */
+    for (int row = 0; row < HALF_ROWS; row++)
+        wide[row] = vpadalq_s16(vshlq_n_s32(vpaddlq_s16(high_sums[row]), 8), low_sums[row]);
+    int32x4_t d = sum_four_rows(wide[0], wide[1], wide[2], wide[3]);
+    d = vmlsl_n_s16(d, vshl_n_s16(zeros, 8), x->high_sums[group]);
+    return vmlsl_n_s16(d, zeros, x->low_sums[group]);
+}
+
+/* The products of one more group added; scales: the record of this panel and group. */
+ALWAYS_INLINE PanelSums add_group(PanelSums y, const uint8_t *codes, const uint8_t *scales, const Activation *x,
+                                  int group, int n_blocks) {
+    const int16x8_t zeros = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(scales + 2 * PANEL_ROWS)));
+    const int32x4_t front = half_products(codes, vget_low_s16(zeros), x, group, n_blocks);
+    y.front = add_scaled_products(y.front, front, scales, x->scales[group]);
+    const int32x4_t back = half_products(codes + 16, vget_high_s16(zeros), x, group, n_blocks);
+    y.back = add_scaled_products(y.back, back, scales + 2 * HALF_ROWS, x->scales[group]);
+    return y;
+}
+#else
+/* d of 4 rows from their partial sums. */
+ALWAYS_INLINE int32x4_t finish_half(const int16x8_t sums[HALF_ROWS], int16x4_t zeros, int16_t input_sum) {
+    const int32x4_t d =
+        sum_four_rows(vpaddlq_s16(sums[0]), vpaddlq_s16(sums[1]), vpaddlq_s16(sums[2]), vpaddlq_s16(sums[3]));
+    return vmlsl_n_s16(d, zeros, input_sum);
+}
+
+/* The products of one more group added; scales: the record of this panel and group. */
+ALWAYS_INLINE PanelSums add_group(PanelSums y, const uint8_t *codes, const uint8_t *scales, const Activation *x,
+                                  int group, int n_blocks) {
+    const int8_t *inputs = x->high + group * MODEL_GROUP_SIZE;
+    int16x8_t front_sums[HALF_ROWS], back_sums[HALF_ROWS];
+    for (int block = 0; block < n_blocks; block++, codes += W4_BLOCK_BYTES, inputs += BLOCK_INPUTS) {
+        const int8x16_t front = vld1q_s8(inputs);
+        const int8x16_t back = vld1q_s8(inputs + 16);
+        for (int row = 0; row < HALF_ROWS; row++) {
+            const Codes a = load_codes(codes + 32 * row);
+            const Codes b = load_codes(codes + 32 * row + 16);
+            front_sums[row] =
+                block == 0 ? first_products(a, front, back) : add_products(front_sums[row], a, front, back);
+            back_sums[row] = block == 0 ? first_products(b, front, back) : add_products(back_sums[row], b, front, back);
+        }
+    }
+    const int16x8_t zeros = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(scales + 2 * PANEL_ROWS)));
+    const int32x4_t front_d = finish_half(front_sums, vget_low_s16(zeros), x->high_sums[group]);
+    const int32x4_t back_d = finish_half(back_sums, vget_high_s16(zeros), x->high_sums[group]);
+    y.front = add_scaled_products(y.front, front_d, scales, x->scales[group]);
+    y.back = add_scaled_products(y.back, back_d, scales + 2 * HALF_ROWS, x->scales[group]);
+    return y;
+}
+#endif
+
+void matvec_w4_neon(const Matrix *w, const Activation *x, float *y, int first_panel, int last_panel) {
+    const int n_blocks = (w->cols + BLOCK_INPUTS - 1) / BLOCK_INPUTS;
+    const int full_groups = n_blocks / GROUP_BLOCKS;
+    const int rest_blocks = n_blocks % GROUP_BLOCKS;
+    const size_t n_groups = (size_t)(full_groups + (rest_blocks > 0));
+    const uint8_t *codes = (const uint8_t *)w->codes + (size_t)first_panel * (size_t)n_blocks * W4_BLOCK_BYTES;
+    const uint8_t *scales = (const uint8_t *)w->scales + (size_t)first_panel * n_groups * W4_SCALE_BYTES;
+    for (int panel = first_panel; panel < last_panel; panel++) {
+        PanelSums sums = {vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)};
+        for (int group = 0; group < full_groups; group++) {
+            sums = add_group(sums, codes, scales, x, group, GROUP_BLOCKS);
+            codes += GROUP_BLOCKS * W4_BLOCK_BYTES;
+            scales += W4_SCALE_BYTES;
+        }
+        if (rest_blocks > 0) {
+            sums = add_group(sums, codes, scales, x, full_groups, rest_blocks);
+            codes += rest_blocks * W4_BLOCK_BYTES;
+            scales += W4_SCALE_BYTES;
+        }
+        store_panel(y, sums, panel, w->rows);
+    }
+}

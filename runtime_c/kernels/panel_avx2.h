@@ -1,0 +1,29 @@
+/* What the AVX2 products of every weight format do with the exact sums of a panel. */
+#ifndef COLIBRI_PANEL_AVX2_H
+#define COLIBRI_PANEL_AVX2_H
+
+#include <immintrin.h>
+#include <string.h>
+
+#include "kernels/inline.h"
+#include "kernels/kernels.h"
+
+/* float(d) * (weight scale * activation scale) of 8 rows; scales: 8 fp16. */
+ALWAYS_INLINE __m256 scaled_products(__m256i d, const uint8_t *scales, float activation_scale) {
+    const __m256 weight_scales = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)scales));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(d), _mm256_mul_ps(weight_scales, _mm256_set1_ps(activation_scale)));
+}
+
+/* y[rows of the panel], of which only those below n_rows exist. */
+ALWAYS_INLINE void store_panel(float *y, __m256 sums, int panel, int n_rows) {
+    const int first = panel * PANEL_ROWS;
+    if (first + PANEL_ROWS <= n_rows) {
+        _mm256_storeu_ps(y + first, sums);
+        return;
+    }
+    float rows[PANEL_ROWS];
+    _mm256_storeu_ps(rows, sums);
+    memcpy(y + first, rows, (size_t)(n_rows - first) * sizeof *y);
+}
+
+#endif
