@@ -115,7 +115,7 @@ class _Build:
         return Step("link", (*self._toolchain.cc, "-o", _UNFINISHED, *objects, *flags), BINARY)
 
     def _compile_key(self, step: Step, source: str) -> str:
-        """Digest of what an object depends on: command, compiler, source, all headers; for assembly also the weights."""
+        """Digest of what an object depends on: command, compiler, source, all headers; weights for assembly."""
         suffixes = (".h", ".bin") if source.endswith(".S") else (".h",)
         inputs = [source, *(name for name in self._tree.files if name.endswith(suffixes))]
         hashes = [f"{name} {self._stamp.hash_of(self._tree.path, name)}" for name in inputs]

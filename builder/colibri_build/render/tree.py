@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from colibri_build.artifacts import BuildOptions, Generation, ModelFolder, SourceTree
-from colibri_build.errors import RenderError
 from colibri_build.files import write_whole
 from colibri_build.render.board_config import board_config_source
 from colibri_build.render.folder import claim, place
+from colibri_build.render.link import NO_DEBUG_SCRIPT, link_flags, no_debug_source
 from colibri_build.render.makefile import makefile_source
 from colibri_build.render.model_config import model_config_source
 from colibri_build.render.model_tables import model_tables_source
@@ -18,9 +18,6 @@ from colibri_build.target.board import Board
 from colibri_build.target.toolchain import Toolchain
 
 COMPILE_FLAGS = ("-Iruntime_c", "-Iruntime_c/include", "-Igenerated", "-Iweights")
-# Above this, weights between code and data would push data out of the reach of 32-bit relocations.
-FAR_WEIGHTS_BYTES = 3 << 29
-FAR_WEIGHTS_ADDRESS = 0x1_0000_0000  # in reach of kernels with 39-bit addresses
 _ISA_SUFFIXES = ("_neon", "_avx2")  # of files for one instruction set; `_portable` belongs to every board
 
 
@@ -39,15 +36,17 @@ def render_tree(
     tokenizer_tables.c. Raises RenderError for values that C cannot express and for files of others in `out`.
     """
     records = weight_records(folder)
-    link_flags = weight_link_flags(sum(record.bytes for record in records), toolchain)
+    flags = link_flags(records, toolchain)
     weights_name = "generated/" + TEMPLATES[options.embed].removesuffix(".j2")
     texts = {
-        "generated/board_config.h": board_config_source(folder, board, toolchain, options, link_flags),
+        "generated/board_config.h": board_config_source(folder, board, toolchain, options, flags),
         "generated/model_config.h": model_config_source(folder, options, golden),
         "generated/model_tables.c": model_tables_source(folder, golden),
         "generated/tokenizer_tables.c": tokenizer_source,
         weights_name: weights_source(folder, options.embed),
     }
+    if toolchain.family == "zig":
+        texts[NO_DEBUG_SCRIPT] = no_debug_source(folder)
     runtime = runtime_files(board)
     weights = {f"weights/{record.name}": folder.path / record.name for record in records}
     files = tuple(sorted((*texts, *runtime, *weights, "Makefile")))
@@ -55,7 +54,7 @@ def render_tree(
         *sorted(name for name in (*texts, *runtime) if name.endswith(".c") and name != weights_name),
         weights_name,
     )
-    texts["Makefile"] = makefile_source(folder, toolchain, files, sources, COMPILE_FLAGS, link_flags)
+    texts["Makefile"] = makefile_source(folder, toolchain, files, sources, COMPILE_FLAGS, flags)
     claim(out, files)
     for name, text in texts.items():
         write_whole(out / name, text.encode())
@@ -63,7 +62,7 @@ def render_tree(
         write_whole(out / name, source.read_bytes())
     for name, source in weights.items():
         place(source, out / name)
-    return SourceTree(out, files, sources, COMPILE_FLAGS, link_flags)
+    return SourceTree(out, files, sources, COMPILE_FLAGS, flags)
 
 
 def runtime_files(board: Board) -> dict[str, Path]:
@@ -75,18 +74,3 @@ def runtime_files(board: Board) -> dict[str, Path]:
         for path in sorted(root.rglob("*.[ch]"))
         if not path.stem.endswith(others)
     }
-
-
-def weight_link_flags(weight_bytes: int, toolchain: Toolchain) -> tuple[str, ...]:
-    """Link flags that the weight section needs. Raises RenderError for weights that the linker cannot place."""
-    if toolchain.family == "zig":
-        if weight_bytes > FAR_WEIGHTS_BYTES:
-            raise RenderError(
-                f"{weight_bytes} bytes of weights: zig's linker cannot place more than {FAR_WEIGHTS_BYTES}",
-                hint="--toolchain debian-gcc or clang",
-            )
-        return ()  # its linker keeps code and constants in segments of their own
-    flags = ("-Wl,-z,separate-code",)
-    if weight_bytes > FAR_WEIGHTS_BYTES:
-        return (*flags, f"-Wl,--section-start=.weights=0x{FAR_WEIGHTS_ADDRESS:x}")
-    return flags
