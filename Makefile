@@ -35,11 +35,11 @@ format: ## rewrite Python and C in the house style
 
 oracle: ## compare with transformers (a large download), make the goldens anew and fail if they differ
 	@scripts/setup.sh oracle
-	@$(PY) -m pytest -q -m oracle tests/oracle
+	@$(PY) -m pytest -q tests/oracle
 
 goldens: ## rewrite tests/golden from transformers and the reference
 	@scripts/setup.sh oracle
-	@$(PY) -m tests.oracle.make_goldens --write
+	@PYTHONPATH=tests $(PY) tests/oracle/make_goldens.py --write
 
 clean: ## remove what was built (not .venv)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,356 @@
+"""The stages in order: the table of contents of the program."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from colibri_build import __version__
+from colibri_build.artifacts import (
+    BuildOptions,
+    BuildPlan,
+    BuildReport,
+    Firmware,
+    Format,
+    Generation,
+    Kind,
+    Model,
+    ModelFolder,
+    QuantizedModel,
+)
+from colibri_build.checkpoint.reader import read_checkpoint
+from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
+from colibri_build.checkpoint.tokenizer_encode import encode_text
+from colibri_build.compile.build import compile_tree
+from colibri_build.elf.inspect import inspect_firmware, report_to_json
+from colibri_build.errors import ColibriError, VerifyError
+from colibri_build.files import write_whole
+from colibri_build.pack.reader import load_quantized, read_model_folder
+from colibri_build.pack.writer import write_model_folder
+from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
+from colibri_build.quantize.engine import quantize_model
+from colibri_build.quantize.options import QuantizeOptions
+from colibri_build.quantize.report import QuantizeReport
+from colibri_build.reference.generate import generate
+from colibri_build.reference.model import ReferenceModel
+from colibri_build.render.tokenizer_tables import tokenizer_tables_source
+from colibri_build.render.tree import render_tree
+from colibri_build.run.runner import Runner, runner_for
+from colibri_build.run.verify import VerifyReport, verify_firmware
+from colibri_build.target.board import Board, load_board
+from colibri_build.target.toolchain import Toolchain, resolve_toolchain
+
+DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
+GOLDEN_TOKENS = 32  # tokens that the reference generates for each golden prompt
+BINARY_NAME = "colibri_inference"
+BUILD_FILE = "build.json"
+
+
+@dataclass(frozen=True)
+class QuantizeChoices:
+    """How a checkpoint is quantized. `formats` overrides the policy for single tensor kinds."""
+
+    method: str = "rtn"
+    bits: int = 4
+    group_size: int = 128
+    calibration: Path | None = None
+    formats: Mapping[Kind, Format] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One build as the user asked for it; None means the board's or the model's default."""
+
+    model: Path
+    board: str
+    out: Path | None = None
+    toolchain: str = "auto"
+    context: int | None = None
+    max_threads: int | None = None
+    activation_bits: int = 16
+    embed: str = "incbin"
+    quantize: QuantizeChoices = field(default_factory=QuantizeChoices)
+    prompts: tuple[str, ...] = DEFAULT_PROMPTS
+    golden_tokens: int = GOLDEN_TOKENS
+    pristine: bool = False
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """Everything that a build made."""
+
+    out: Path
+    board: Board
+    toolchain: Toolchain
+    folder: ModelFolder
+    plan: BuildPlan
+    golden: tuple[Generation, ...]
+    firmware: Firmware
+    report: BuildReport
+
+
+class Events:
+    """What a caller may want to see while the stages run. The methods do nothing; override what is needed."""
+
+    def stage(self, text: str) -> None:
+        """Report that a stage starts."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Report that `done` of `total` steps of the current stage are finished."""
+
+    def command(self, argv: Sequence[str]) -> None:
+        """Report a process that is about to run."""
+
+
+SILENT = Events()
+
+
+def cache_folder() -> Path:
+    """Folder of quantized models: $COLIBRI_CACHE, else the user's cache folder."""
+    if "COLIBRI_CACHE" in os.environ:
+        return Path(os.environ["COLIBRI_CACHE"])
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "colibri-build"
+
+
+def is_model_folder(path: Path) -> bool:
+    """Whether a folder claims to be ours (and not a checkpoint)."""
+    try:
+        config = json.loads((path / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == "colibri-model"
+
+
+def quantize_checkpoint(
+    checkpoint: Path, out: Path, choices: QuantizeChoices, events: Events = SILENT
+) -> tuple[ModelFolder, QuantizeReport]:
+    """checkpoint -> Model -> QuantizedModel -> model folder."""
+    events.stage(f"read {checkpoint}")
+    return _quantize(read_checkpoint(checkpoint), out, choices, events)
+
+
+def _quantize(model: Model, out: Path, choices: QuantizeChoices, events: Events) -> tuple[ModelFolder, QuantizeReport]:
+    events.stage(f"quantize ({choices.method}, {choices.bits} bits, groups of {choices.group_size})")
+    options = QuantizeOptions(
+        method=choices.method,
+        bits=choices.bits,
+        group_size=choices.group_size,
+        formats=choices.formats,
+        calibration_ids=_calibration_ids(model, choices.calibration),
+    )
+    quantized, report = quantize_model(model, options, events.progress)
+    events.stage(f"write {out}")
+    return write_model_folder(quantized, out), report
+
+
+def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:
+    """Token ids of each record of a calibration file; records are separated by blank lines."""
+    if calibration is None:
+        return []
+    try:
+        text = calibration.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ColibriError(
+            f"cannot read the calibration text {calibration}: {error}", hint="name UTF-8 text"
+        ) from error
+    records = [record for record in text.split("\n\n") if record.strip()]
+    return [encode_text(model.tokenizer, record.strip("\n")) for record in records]
+
+
+def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) -> ModelFolder:
+    """A model folder as it is; a checkpoint folder quantized, cached by the content of everything it depends on."""
+    if is_model_folder(path):
+        events.stage(f"check {path}")
+        return read_model_folder(path)
+    events.stage(f"read {path}")
+    model = read_checkpoint(path)
+    cached = cache_folder() / "models" / f"{model.source}-{_quantize_key(model, choices)[:16]}"
+    if is_model_folder(cached):
+        return read_model_folder(cached)
+    return _quantize(model, cached, choices, events)[0]
+
+
+def _quantize_key(model: Model, choices: QuantizeChoices) -> str:
+    calibration = choices.calibration.read_bytes() if choices.calibration and choices.calibration.is_file() else b""
+    parts = (
+        __version__,
+        model.digest,
+        choices.method,
+        str(choices.bits),
+        str(choices.group_size),
+        json.dumps(dict(choices.formats), sort_keys=True),
+        hashlib.sha256(calibration).hexdigest(),
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def plan_build(request: BuildRequest, events: Events = SILENT) -> tuple[ModelFolder, Board, BuildPlan]:
+    """The budget of a build. Does not compile, and does not refuse: see check_fits."""
+    board = load_board(request.board)
+    folder = open_model(request.model, request.quantize, events)
+    return folder, board, make_plan(folder, board, _options(request, folder, board))
+
+
+def _options(request: BuildRequest, folder: ModelFolder, board: Board) -> BuildOptions:
+    context = request.context or min(board.default_context, folder.config.max_context)
+    if not 1 <= context <= folder.config.max_context:
+        raise ColibriError(
+            f"context {context} is outside 1..{folder.config.max_context}, the positions that the model knows",
+            hint=f"--ctx {min(board.default_context, folder.config.max_context)}",
+        )
+    return BuildOptions(context, request.max_threads or board.cores, request.activation_bits, request.embed)
+
+
+def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
+    """model -> plan -> golden answers -> C tree -> ELF -> inspection. Raises the failing stage's error."""
+    folder, board, plan = plan_build(request, events)
+    check_fits(plan, board)
+    toolchain = resolve_toolchain(board, request.toolchain)
+    out = request.out or Path("build") / board.name.replace("/", "-") / request.model.resolve().name
+    if request.pristine and (out / BUILD_FILE).exists():
+        shutil.rmtree(out)
+    quantized = load_quantized(folder, read_tokenizer_bytes)
+    golden = _golden(folder, quantized, plan.options, request, out, events)
+    events.stage(f"render C for {board.name}")
+    tables = tokenizer_tables_source(quantized.tokenizer)
+    tree = render_tree(folder, board, toolchain, plan.options, golden[0], tables, out)
+    events.stage(f"compile with {toolchain.name} ({toolchain.version})")
+    firmware = compile_tree(tree, board, toolchain, on_command=events.command, on_progress=events.progress)
+    events.stage("inspect the binary")
+    report = inspect_firmware(firmware, folder, board, toolchain, plan)
+    result = BuildResult(out, board, toolchain, folder, plan, golden, firmware, report)
+    _write_records(result, request)
+    return result
+
+
+def _golden(
+    folder: ModelFolder,
+    quantized: QuantizedModel,
+    options: BuildOptions,
+    request: BuildRequest,
+    out: Path,
+    events: Events,
+) -> tuple[Generation, ...]:
+    """The reference's answers to the golden prompts; those of the last build are kept while nothing changed."""
+    key = {
+        "builder": __version__,
+        "model": folder.digest,
+        "activation_bits": options.activation_bits,
+        "context": options.context,
+        "tokens": request.golden_tokens,
+        "prompts": list(request.prompts),
+    }
+    kept = _read_golden(out / "golden.json", key)
+    if kept:
+        return kept
+    events.stage("ask the reference for the golden answers")
+    reference = ReferenceModel(quantized, activation_bits=options.activation_bits, context=options.context)
+    answers = []
+    for i, prompt in enumerate(request.prompts):
+        answers.append(reference_answer(reference, quantized, prompt, request.golden_tokens))
+        events.progress("golden prompts", i + 1, len(request.prompts))
+    record = {"key": key, "generations": [asdict(answer) for answer in answers]}
+    write_whole(out / "golden.json", _json_bytes(record))
+    return tuple(answers)
+
+
+def _read_golden(path: Path, key: Mapping[str, Any]) -> tuple[Generation, ...]:
+    try:
+        record = json.loads(path.read_bytes())
+        if record["key"] != key:
+            return ()
+        return tuple(
+            Generation(**{**item, "prompt_ids": tuple(item["prompt_ids"]), "ids": tuple(item["ids"])})
+            for item in record["generations"]
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+
+
+def reference_answer(reference: ReferenceModel, quantized: QuantizedModel, prompt: str, max_tokens: int) -> Generation:
+    """Encode a prompt and generate greedily. Raises ColibriError for a prompt that is empty or too long."""
+    ids = encode_text(quantized.tokenizer, prompt)
+    if not 0 < len(ids) <= reference.context:
+        raise ColibriError(
+            f"golden prompt {prompt[:40]!r} has {len(ids)} tokens, the context holds {reference.context}",
+            hint="use prompts of 1 token up to the context's length",
+        )
+    return generate(reference, prompt, ids, max_tokens)
+
+
+def _json_bytes(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def _write_records(result: BuildResult, request: BuildRequest) -> None:
+    """plan.json, report.json, and build.json: what `run`, `verify` and `inspect` need to find the firmware again."""
+    write_whole(result.out / "plan.json", _json_bytes(plan_to_json(result.plan)))
+    write_whole(result.out / "report.json", _json_bytes(report_to_json(result.report)))
+    record = {
+        "board": request.board,
+        "builder": __version__,
+        "model": result.folder.digest,
+        "options": asdict(result.plan.options),
+        "toolchain": {
+            "name": result.toolchain.name,
+            "request": request.toolchain,
+            "version": result.toolchain.version,
+        },
+    }
+    write_whole(result.out / BUILD_FILE, _json_bytes(record))
+
+
+@dataclass(frozen=True)
+class Built:
+    """A build folder of an earlier run."""
+
+    out: Path
+    elf: Path
+    board: Board
+    toolchain: str
+    options: BuildOptions
+    golden: tuple[Generation, ...]
+
+
+def open_build(out: Path) -> Built:
+    """Find a firmware again. Raises ColibriError if the folder holds no finished build."""
+    try:
+        record = json.loads((out / BUILD_FILE).read_bytes())
+        key = json.loads((out / "golden.json").read_bytes())["key"]
+        options = BuildOptions(**record["options"])
+        board, toolchain = str(record["board"]), str(record["toolchain"]["request"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ColibriError(f"{out} holds no finished build", hint="colibri-build -b BOARD -o DIR MODEL") from error
+    golden = _read_golden(out / "golden.json", key)
+    return Built(out, out / BINARY_NAME, load_board(board), toolchain, options, golden)
+
+
+def inspect(out: Path) -> BuildReport:
+    """Inspect the firmware of a finished build anew, against the copy of its model folder that the tree holds."""
+    built = open_build(out)
+    folder = read_model_folder(out / "weights")
+    toolchain = resolve_toolchain(built.board, built.toolchain)
+    plan = make_plan(folder, built.board, built.options)
+    return inspect_firmware(Firmware(built.elf, ()), folder, built.board, toolchain, plan)
+
+
+def verify(built: Built, device: str = "auto", threads: Sequence[int] = (1, 2)) -> tuple[Runner, VerifyReport]:
+    """Run the golden prompts on the firmware and compare with the reference."""
+    runner = runner_for(built.board, device)
+    return runner, verify_firmware(runner, built.elf, built.golden, threads=threads)
+
+
+def require_verified(report: VerifyReport) -> None:
+    """Raise VerifyError if any answer differs."""
+    if not report.ok:
+        raise VerifyError(
+            "the firmware's answers are not the reference's (see the table)",
+            hint="build with --pristine; if it persists, report the toolchain's version",
+        )
