@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,15 @@ GATE, DOWN = EXPERT.part("layers.0.experts.0.gate"), EXPERT.part("layers.0.exper
 K, V = DENSE.part("layers.0.k"), DENSE.part("layers.0.v")
 
 
+@pytest.fixture(scope="module")
+def sound_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model_folder(random_quantized(), tmp_path_factory.mktemp("sound") / "m").path
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return write_model_folder(random_quantized(), tmp_path / "m").path
+def folder(sound_folder: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged; a copy does not wait for the disk as the writer does."""
+    return shutil.copytree(sound_folder, tmp_path / "m")
 
 
 def _edit_config(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:

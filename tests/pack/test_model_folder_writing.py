@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,16 @@ def test_an_older_folder_is_replaced_as_a_whole(tmp_path):
     written = write_model_folder(random_quantized(small), tmp_path / "m")
     assert read_model_folder(tmp_path / "m") == written
     assert names_in(tmp_path) == ["m"]
+
+
+def test_two_builds_may_write_one_folder_at_once(tmp_path):
+    """Both put the same model into the cache; the second must not fail because the first was quicker."""
+    model = random_quantized(replace(AWKWARD_CONFIG, n_layers=1, n_experts=2))
+    with ThreadPoolExecutor(4) as pool:
+        written = list(pool.map(lambda _: write_model_folder(model, tmp_path / "m"), range(12)))
+    assert all(folder == written[0] for folder in written)
+    assert names_in(tmp_path) == ["m"]
+    assert read_model_folder(tmp_path / "m") == written[0]
 
 
 def test_a_damaged_model_folder_can_be_replaced(tmp_path):

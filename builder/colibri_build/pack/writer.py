@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -43,7 +44,8 @@ def write_model_folder(model: QuantizedModel, out: Path) -> ModelFolder:
         data = config_bytes(model.config, model.group_size, model.formats, files, model.provenance)
         ConfigFile(data, str(out / CONFIG_FILE))
         _write(temporary / CONFIG_FILE, [data])
-        _sync_folder(temporary)
+        with _opened(temporary) as descriptor:
+            os.fsync(descriptor)
         _replace(temporary, out)
     except OSError as error:
         raise _write_error(out, needed, error) from error
@@ -142,21 +144,26 @@ def _write_error(out: Path, needed: int, error: OSError) -> PackError:
 def _replace(temporary: Path, out: Path) -> None:
     """Put `temporary` in the place of `out`. An older folder steps aside first, and comes back if that fails."""
     old = temporary.with_suffix(".old")
-    try:
-        if out.exists() and any(out.iterdir()):
-            out.rename(old)
-        temporary.rename(out)
-        _sync_folder(out.parent)
-    finally:
-        if old.exists() and not out.exists():
-            old.rename(out)
-        shutil.rmtree(old, ignore_errors=True)
+    with _opened(out.parent) as parent:
+        # Two builds may put the same model into one cache; a file system without locks still serves one build.
+        with contextlib.suppress(OSError):
+            fcntl.flock(parent, fcntl.LOCK_EX)
+        try:
+            if out.exists() and any(out.iterdir()):
+                out.rename(old)
+            temporary.rename(out)
+            os.fsync(parent)
+        finally:
+            if old.exists() and not out.exists():
+                old.rename(out)
+            shutil.rmtree(old, ignore_errors=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Flush a folder's entries to the disk."""
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder, to lock it and to flush its entries."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        yield descriptor
     finally:
         os.close(descriptor)
