@@ -1,0 +1,84 @@
+#include "tokenizer/utf8.h"
+
+/* Number of bytes that `lead` announces; 0 if no character starts with it. */
+static size_t announced_length(uint8_t lead) {
+    if (lead < 0x80) {
+        return 1;
+    }
+    if (lead < 0xC2) {
+        return 0;
+    }
+    if (lead < 0xE0) {
+        return 2;
+    }
+    if (lead < 0xF0) {
+        return 3;
+    }
+    return lead < 0xF5 ? 4 : 0;
+}
+
+/* Whether `second` may follow `lead`: four leads allow less than 80..BF. */
+static bool second_fits(uint8_t lead, uint8_t second) {
+    switch (lead) {
+    case 0xE0:
+        return second >= 0xA0 && second <= 0xBF;
+    case 0xED:
+        return second >= 0x80 && second <= 0x9F;
+    case 0xF0:
+        return second >= 0x90 && second <= 0xBF;
+    case 0xF4:
+        return second >= 0x80 && second <= 0x8F;
+    default:
+        return second >= 0x80 && second <= 0xBF;
+    }
+}
+
+size_t utf8_sequence(const uint8_t *bytes, size_t n, Utf8State *state) {
+    const size_t length = announced_length(bytes[0]);
+    if (length == 0) {
+        *state = UTF8_INVALID;
+        return 1;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if (i == n) {
+            *state = UTF8_INCOMPLETE;
+            return i;
+        }
+        const bool fits = i == 1 ? second_fits(bytes[0], bytes[1]) : (bytes[i] & 0xC0) == 0x80;
+        if (!fits) {
+            *state = UTF8_INVALID;
+            return i;
+        }
+    }
+    *state = UTF8_VALID;
+    return length;
+}
+
+bool utf8_is_valid(const uint8_t *bytes, size_t n) {
+    for (size_t at = 0; at < n;) {
+        Utf8State state;
+        at += utf8_sequence(bytes + at, n - at, &state);
+        if (state != UTF8_VALID) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint32_t utf8_decode(const uint8_t *bytes, size_t *length) {
+    const uint32_t lead = bytes[0];
+    if (lead < 0x80) {
+        *length = 1;
+        return lead;
+    }
+    if (lead < 0xE0) {
+        *length = 2;
+        return (lead & 0x1F) << 6 | (bytes[1] & 0x3FU);
+    }
+    if (lead < 0xF0) {
+        *length = 3;
+        return (lead & 0x0F) << 12 | (bytes[1] & 0x3FU) << 6 | (bytes[2] & 0x3FU);
+    }
+    *length = 4;
+    return (lead & 0x07) << 18 | (bytes[1] & 0x3FU) << 12 | (bytes[2] & 0x3FU) << 6 | (bytes[3] & 0x3FU);
+}
