@@ -89,6 +89,11 @@ def find_command(argv: Sequence[str], environ: Mapping[str, str] | None = None) 
     return True
 
 
+def shown(argv: Sequence[str]) -> str:
+    """Return a compiler's name for messages: its program, or the module of our Python."""
+    return f"python -m {argv[2]}" if argv[0] == sys.executable else argv[0]
+
+
 def disassembles(argv: Sequence[str], arch: str, environ: Mapping[str, str] | None = None) -> bool:
     """Whether this objdump (GNU or LLVM) knows the architecture."""
     if not find_command(argv, environ):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from colibri_build.errors import ToolchainError
-from colibri_build.target.commands import environment, run_quietly
+from colibri_build.target.commands import environment, run_quietly, shown
 from colibri_build.target.toolchain_profile import Toolchain
 
 # e_machine of the ELF header, a 16-bit number at byte 18.
@@ -48,7 +48,7 @@ def check_toolchain(toolchain: Toolchain, environ: Mapping[str, str] | None = No
         machine = elf_machine(link_program(toolchain, Path(folder), environ))
     if machine != ELF_MACHINES[toolchain.arch]:
         raise ToolchainError(
-            f"toolchain {toolchain.name}: {toolchain.cc[0]} made a binary for machine {machine}, "
+            f"toolchain {toolchain.name}: {shown(toolchain.cc)} made a binary for machine {machine}, "
             f"{toolchain.arch} is {ELF_MACHINES[toolchain.arch]}",
             hint=toolchain.install,
         )
@@ -64,7 +64,7 @@ def link_program(toolchain: Toolchain, folder: Path, environ: Mapping[str, str] 
         answer = run_quietly(command, environ, cwd=folder, timeout=_LINK_SECONDS)
         if not answer.ok:
             raise ToolchainError(
-                f"toolchain {toolchain.name}: {toolchain.cc[0]} cannot {what}: {_error_line(answer.stderr)}",
+                f"toolchain {toolchain.name}: {shown(toolchain.cc)} cannot {what}: {_error_line(answer.stderr)}",
                 hint=toolchain.install,
             )
     return folder / "check"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from colibri_build.errors import ToolchainError
 from colibri_build.target.board import Board, Flags
-from colibri_build.target.commands import Outcome, disassembles, environment, find_command, run_quietly
+from colibri_build.target.commands import Outcome, disassembles, environment, find_command, run_quietly, shown
 from colibri_build.target.static_link import check_toolchain
 from colibri_build.target.toolchain_profile import (
     Command,
@@ -186,7 +186,7 @@ def _first_compiler(
     """Return the first command that is there, and the machine it compiles for. Raises ToolchainError."""
     present = [command for command in commands if find_command(command, env)]
     if not present:
-        wanted = " or ".join(shlex.join(command[:4]) for command in commands)
+        wanted = " or ".join(shown(command) for command in commands)
         raise ToolchainError(f"toolchain {name}: {wanted} is not there", hint=install)
     said = ""
     for command in present:
@@ -194,21 +194,25 @@ def _first_compiler(
         said = answer.first_line
         if answer.ok and said.startswith(f"{arch}-") and "linux" in said:
             return command, said
-    shown = shlex.join(present[-1])
+    compiler = shown(present[-1])
     if not answer.ok:
-        raise ToolchainError(f"toolchain {name}: {shown} does not run: {said}", hint=install)
-    raise _OtherMachineError(f"toolchain {name}: {shown} compiles for {said}, the board is {arch} Linux", hint=install)
+        raise ToolchainError(f"toolchain {name}: {compiler} does not run: {said}", hint=install)
+    raise _OtherMachineError(
+        f"toolchain {name}: {compiler} compiles for {said}, the board is {arch} Linux", hint=install
+    )
 
 
 def _version(cc: Command, profile: ToolchainProfile, install: str, env: Mapping[str, str]) -> str:
     """First line of `cc --version`; zig's own version before it. Raises ToolchainError if it is another compiler."""
     answer: Outcome = run_quietly((*cc, "--version"), env)
     if not answer.ok:
-        raise ToolchainError(f"toolchain {profile.name}: {cc[0]} --version failed: {answer.first_line}", hint=install)
+        raise ToolchainError(
+            f"toolchain {profile.name}: {shown(cc)} --version failed: {answer.first_line}", hint=install
+        )
     is_clang = "clang" in answer.first_line
     if is_clang == (profile.family == "gcc"):
         raise ToolchainError(
-            f"toolchain {profile.name}: {cc[0]} is not {profile.family}: {answer.first_line}", hint=install
+            f"toolchain {profile.name}: {shown(cc)} is not {profile.family}: {answer.first_line}", hint=install
         )
     if profile.family == "zig":
         zig = run_quietly((*cc[: cc.index("cc")], "version"), env).first_line
