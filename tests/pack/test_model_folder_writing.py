@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -152,11 +153,19 @@ def test_an_older_folder_is_replaced_as_a_whole(tmp_path):
     assert names_in(tmp_path) == ["m"]
 
 
-def test_two_builds_may_write_one_folder_at_once(tmp_path):
+def test_two_builds_may_write_one_folder_at_once(tmp_path, monkeypatch):
     """Both put the same model into the cache; the second must not fail because the first was quicker."""
     model = random_quantized(replace(AWKWARD_CONFIG, n_layers=1, n_experts=2))
+    real = Path.rename
+
+    def slow_rename(self: Path, target: Path) -> Path:
+        renamed = real(self, target)
+        time.sleep(0.02)  # long enough for the others to find no folder, or the wrong one
+        return renamed
+
+    monkeypatch.setattr(Path, "rename", slow_rename)
     with ThreadPoolExecutor(4) as pool:
-        written = list(pool.map(lambda _: write_model_folder(model, tmp_path / "m"), range(12)))
+        written = list(pool.map(lambda _: write_model_folder(model, tmp_path / "m"), range(8)))
     assert all(folder == written[0] for folder in written)
     assert names_in(tmp_path) == ["m"]
     assert read_model_folder(tmp_path / "m") == written[0]
