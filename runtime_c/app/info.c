@@ -102,9 +102,12 @@ void print_info(void) {
     print_text("kernels", KERNELS);
     print_text("compiler", COMPILER);
     print_text("c_library", C_LIBRARY);
-    print_text("flags", BOARD_C_FLAGS);
+    print_text("toolchain", BOARD_TOOLCHAIN);
+    print_text("c_flags", BOARD_C_FLAGS);
+    print_text("link_flags", BOARD_LINK_FLAGS);
     print_number("context", MODEL_CONTEXT);
     print_number("max_threads", MODEL_MAX_THREADS);
+    print_number("default_threads", BOARD_DEFAULT_THREADS);
     print_shape();
     print_formats();
     print_golden();

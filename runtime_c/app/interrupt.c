@@ -21,15 +21,18 @@ static void on_signal(int number) {
     errno = saved;
 }
 
+/* Where standard output is closed, pipe() returns its number: the ends move to numbers that nobody else writes to. */
 static void open_wake_pipe(void) {
-    if (pipe(wake) != 0) {
-        wake[0] = wake[1] = -1;
+    int ends[2];
+    if (pipe(ends) != 0) {
         return;
     }
     for (int i = 0; i < 2; i++) {
+        wake[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
         (void)fcntl(wake[i], F_SETFL, O_NONBLOCK);
-        (void)fcntl(wake[i], F_SETFD, FD_CLOEXEC);
     }
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 }
 
 void interrupts_catch(void) {

@@ -15,7 +15,8 @@ static char text[LINE_BYTES];
 /* Waits for input. Returns LINE_READ if there are bytes. */
 static LineResult fill(void) {
     while (at == end) {
-        if (interrupted() || !interruptible_wait(STDIN_FILENO, POLLIN)) {
+        (void)interruptible_wait(STDIN_FILENO, POLLIN);
+        if (interrupted()) {
             return LINE_INTERRUPTED;
         }
         ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);

@@ -6,6 +6,7 @@
 
 #include "app/numbers.h"
 #include "app/output.h"
+#include "board_config.h"
 
 typedef enum {
     OPTION_MODE, /* `mode` says which */
@@ -48,7 +49,7 @@ static const OptionSpec specs[] = {
     {"top-p", "P", OPTION_TOP_P, MODE_NONE, GENERATING,
      "sample from the most likely tokens that make up P (default 1)"},
     {"seed", "N", OPTION_SEED, MODE_NONE, GENERATING, "start of the random numbers, for every prompt (default 0)"},
-    {"threads", "N", OPTION_THREADS, MODE_NONE, COMPUTING, "threads; they change no result (default: one a CPU)"},
+    {"threads", "N", OPTION_THREADS, MODE_NONE, COMPUTING, "threads; they change no result (default: the board's)"},
     {"ctx", "N", OPTION_CONTEXT, MODE_NONE, COMPUTING, "positions for prompt and answer (default: all compiled in)"},
     {"ids", NULL, OPTION_IDS, MODE_NONE, GENERATING, "print token ids (1,2,3) instead of text"},
 };
@@ -197,8 +198,9 @@ static colibri_status parse_one(int argc, char **argv, int *at, const OptionSpec
 }
 
 static int default_threads(void) {
+    int n_threads = BOARD_DEFAULT_THREADS < MODEL_MAX_THREADS ? BOARD_DEFAULT_THREADS : MODEL_MAX_THREADS;
     long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    return n_cpus < 1 ? 1 : n_cpus < MODEL_MAX_THREADS ? (int)n_cpus : MODEL_MAX_THREADS;
+    return n_cpus < 1 ? 1 : n_cpus < n_threads ? (int)n_cpus : n_threads;
 }
 
 colibri_status options_parse(int argc, char **argv, Options *options, Report *report) {

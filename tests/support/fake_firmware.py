@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
 from colibri_build.artifacts import F32, Generation
 from colibri_build.reference.sampling import LogitsHash, SplitMix64, pick
 
@@ -18,15 +23,13 @@ EOS = (257, 258)
 GOLDEN_PROMPT = b"golden"
 GOLDEN_TOKENS = 6
 
-STRICT = (
-    "-std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror "
-    "-ffp-contract=off -fno-math-errno"
-).split()
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
+STRICT = ["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-ffp-contract=off", "-fno-math-errno", *WARNINGS]
 COMPILERS = {
     "sanitized": ["gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-    "native": ["gcc", "-O3", "-static"],
-    "clang": ["clang", "-O3"],
-    "aarch64": ["aarch64-linux-gnu-gcc", "-O3", "-static"],
+    "native": ["gcc", "-O1", "-static"],
+    "clang": ["clang", "-O1"],
+    "aarch64": ["aarch64-linux-gnu-gcc", "-O1", "-static"],
 }
 _SOURCES = ("app/*.c", "sample/*.c", "tokenizer/utf8.c", "kernels/vector_portable.c", "model/status.c")
 
@@ -90,3 +93,48 @@ def golden_answer() -> Generation:
 def text_of(ids: Iterable[int]) -> bytes:
     """What the fake tokenizer writes for ids that form whole characters."""
     return bytes(token for token in ids if token < 256)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run left behind."""
+
+    exit_code: int
+    stdout: bytes
+    stderr: str
+
+    def lines(self, mark: str) -> list[dict[str, Any]]:
+        return [json.loads(line.removeprefix(mark)) for line in self.stderr.splitlines() if line.startswith(mark)]
+
+    @property
+    def status(self) -> dict[str, Any]:
+        (status,) = self.lines("COLIBRI_STATUS ")
+        assert self.stderr.endswith("}\n")
+        assert self.stderr.splitlines()[-1].startswith("COLIBRI_STATUS ")
+        assert status["exit_code"] == self.exit_code
+        return status
+
+    @property
+    def message(self) -> str:
+        """The one line for a person; it is also in the status."""
+        (line,) = [line for line in self.stderr.splitlines() if line.startswith("colibri_inference: ")]
+        text = line.removeprefix("colibri_inference: ")
+        assert self.status["message"] == text
+        return text
+
+
+class Program:
+    """The binary and how to start it."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
+
+    def environment(self, fake: str) -> dict[str, str]:
+        return {**os.environ, "FAKE": fake, "ASAN_OPTIONS": "detect_leaks=0"}
+
+    def __call__(self, *args: str | bytes, fake: str = "", stdin: bytes = b"", **popen: Any) -> Run:
+        popen.setdefault("stdout", subprocess.PIPE)
+        done = subprocess.run(
+            [*self.command, *args], input=stdin, stderr=subprocess.PIPE, env=self.environment(fake), timeout=20, **popen
+        )
+        return Run(done.returncode, done.stdout or b"", done.stderr.decode())
