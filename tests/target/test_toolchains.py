@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,31 @@ def test_a_toolchain_without_static_c_library_is_refused(tmp_path: Path) -> None
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with pytest.raises(ToolchainError, match="bare-gcc cannot link a static program: ld: cannot find -lc"):
         resolve_toolchain(load_board("cortex-a53"), "prefix:bare-", env)
+
+
+def test_a_compiler_too_old_for_a_flag_is_not_blamed_on_the_installation(tmp_path: Path) -> None:
+    real = shutil.which("aarch64-linux-gnu-gcc")
+    old = 'case "$*" in *-mno-outline-atomics*) echo "gcc: error: unrecognized command line option" >&2; exit 1;; esac'
+    _script(tmp_path, "old-gcc", f'{old}; exec {real} "$@"')
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with pytest.raises(ToolchainError, match="old-gcc cannot compile C: .*unrecognized.*; try: a newer compiler"):
+        resolve_toolchain(load_board("cortex-a53"), "prefix:old-", env)
+
+
+def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    toolchain = resolve_toolchain(load_board("tda4vm"), "debian-gcc", check=False)
+
+    def fails(*_: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("colibri_build.target.static_link.link_program", fails)
+    with pytest.raises(ToolchainError, match="could not be tried in .*: No space left on device; try: make room there"):
+        check_toolchain(replace(toolchain, why="never tried"))
+
+
+def test_a_cc_with_broken_quotes_is_said() -> None:
+    with pytest.raises(ToolchainError, match=r"\$CC is .*: No closing quotation"):
+        resolve_toolchain(load_board("cortex-a53"), "vendor-gnu", {**os.environ, "CC": "gcc '--sysroot=/x"})
 
 
 def test_the_check_is_done_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

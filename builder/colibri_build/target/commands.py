@@ -84,7 +84,7 @@ def find_command(argv: Sequence[str], environ: Mapping[str, str] | None = None) 
     """Whether a command can be started: its program is there, and so is the module of a `python -m MODULE`."""
     if find_program(argv[0], environ) is None:
         return False
-    if argv[0] == sys.executable and argv[1:2] == ("-m",):
+    if argv[0] == sys.executable and argv[1] == "-m":
         return importlib.util.find_spec(argv[2]) is not None
     return True
 

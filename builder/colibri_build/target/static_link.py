@@ -44,8 +44,14 @@ def check_toolchain(toolchain: Toolchain, environ: Mapping[str, str] | None = No
     key = (toolchain, environment(environ).get("PATH", ""))
     if key in _passed:
         return
-    with tempfile.TemporaryDirectory(prefix="colibri-check-") as folder:
-        machine = elf_machine(link_program(toolchain, Path(folder), environ))
+    try:
+        with tempfile.TemporaryDirectory(prefix="colibri-check-") as folder:
+            machine = elf_machine(link_program(toolchain, Path(folder), environ))
+    except OSError as error:
+        raise ToolchainError(
+            f"toolchain {toolchain.name} could not be tried in {tempfile.gettempdir()}: {error.strerror}",
+            hint="make room there, or set TMPDIR",
+        ) from error
     if machine != ELF_MACHINES[toolchain.arch]:
         raise ToolchainError(
             f"toolchain {toolchain.name}: {shown(toolchain.cc)} made a binary for machine {machine}, "
@@ -65,7 +71,7 @@ def link_program(toolchain: Toolchain, folder: Path, environ: Mapping[str, str] 
         if not answer.ok:
             raise ToolchainError(
                 f"toolchain {toolchain.name}: {shown(toolchain.cc)} cannot {what}: {_error_line(answer.stderr)}",
-                hint=toolchain.install,
+                hint="a newer compiler" if "unrecognized" in answer.stderr else toolchain.install,
             )
     return folder / "check"
 

@@ -96,7 +96,7 @@ def _requested(request: str, env: Mapping[str, str]) -> _Request:
 def _from_environment(env: Mapping[str, str]) -> _Request:
     """Return the vendor toolchain that $CROSS_COMPILE, or $CC of an SDK, names."""
     prefix = env.get("CROSS_COMPILE", "").strip()
-    words = tuple(shlex.split(env.get("CC", "")))
+    words = _words_of_cc(env.get("CC", ""))
     if words and (not prefix or Path(words[0]).name.startswith(Path(prefix).name)):
         kept, dropped = _sdk_words(words[1:])
         without = f", without its {' '.join(dropped)}" if dropped else ""
@@ -107,6 +107,13 @@ def _from_environment(env: Mapping[str, str]) -> _Request:
         "toolchain vendor-gnu: neither $CROSS_COMPILE nor $CC is set",
         hint="source the SDK's environment-setup script, or --toolchain prefix:aarch64-none-linux-gnu-",
     )
+
+
+def _words_of_cc(value: str) -> Command:
+    try:
+        return tuple(shlex.split(value))
+    except ValueError as error:
+        raise ToolchainError(f"$CC is {value!r}: {error}", hint="mend its quotes, or unset CC") from None
 
 
 def _sdk_words(words: Command) -> tuple[Command, Command]:
