@@ -13,10 +13,10 @@ STACK_BYTES = 64 * 1024  # of each thread
 CODE_BYTES = 1024 * 1024
 # Text, offsets, merges with ranks and the sorted ids of one vocabulary entry; long vocabularies stay below.
 TOKEN_TABLE_BYTES = 48
-_LINE_BYTES = 4096  # of a prompt line, beside 16 a position
+_LINE_BYTES = 16 * 1024  # lines read and written, beside 16 a position
 _BPE_BYTES = 18  # work memory for each byte of the longest word
 _MOST_WORD_BYTES = 65535
-_TOKEN_BYTES = 64  # longest token that the estimate reckons with
+_TOKEN_BYTES = 128  # longest token that the estimate reckons with
 
 
 def kv_cache_bytes(config: ModelConfig, context: int) -> int:
