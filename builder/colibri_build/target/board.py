@@ -71,7 +71,6 @@ class Storage(Profile):
     kind: str
     device: str
     flash_budget_mib: int = Field(ge=1)  # size of one firmware partition
-    read_bandwidth: Bandwidth | None = None
 
 
 class Console(Profile):
