@@ -35,7 +35,8 @@ def imports_of(path: Path) -> set[str]:
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names.add(node.module or "")
+            if node.module != "colibri_build.reference":  # a package without content: its parts are named below
+                names.add(node.module or "")
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
     return names
 
