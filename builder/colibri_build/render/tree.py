@@ -18,6 +18,7 @@ from colibri_build.target.board import Board
 from colibri_build.target.toolchain import Toolchain
 
 COMPILE_FLAGS = ("-Iruntime_c", "-Iruntime_c/include", "-Igenerated", "-Iweights")
+WEIGHTS_FOLDER = "weights"  # a whole model folder: what the firmware can be inspected against
 _ISA_SUFFIXES = ("_neon", "_avx2")  # of files for one instruction set; `_portable` belongs to every board
 
 
@@ -48,7 +49,7 @@ def render_tree(
     if toolchain.family == "zig":
         texts[NO_DEBUG_SCRIPT] = no_debug_source(folder)
     runtime = runtime_files(board)
-    weights = {f"weights/{record.name}": folder.path / record.name for record in records}
+    weights = {f"{WEIGHTS_FOLDER}/{name}": folder.path / name for name in (*folder.files, "config.json")}
     files = tuple(sorted((*texts, *runtime, *weights, "Makefile")))
     sources = (
         *sorted(name for name in (*texts, *runtime) if name.endswith(".c") and name != weights_name),
