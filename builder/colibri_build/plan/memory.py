@@ -10,7 +10,7 @@ CACHE_LINE = 64
 STACK_BYTES = 64 * 1024  # of each thread
 # Runtime, C library and symbol table of a static binary; glibc's is the larger one. The inspection compares the real
 # sections with it.
-CODE_BYTES = 1024 * 1024
+CODE_BYTES = 1280 * 1024
 # Text, offsets, merges with ranks and the sorted ids of one vocabulary entry; long vocabularies stay below.
 TOKEN_TABLE_BYTES = 48
 _LINE_BYTES = 16 * 1024  # lines read and written, beside 16 a position
