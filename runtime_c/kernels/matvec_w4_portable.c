@@ -2,11 +2,19 @@
 #include "kernels/kernels.h"
 #include "math/scalar.h"
 
-/* sum of code * input over one block; codes: the row's 16 bytes, plane [32]. |result| <= 32 * 15 * 128. */
-static int32_t row_block_sum(const uint8_t *codes, const int8_t *plane) {
+/* The codes of one row and block in order of the inputs; int16, because that is what compilers multiply well. */
+static void unpack_row(const uint8_t *bytes, int16_t codes[BLOCK_INPUTS]) {
+    for (int t = 0; t < BLOCK_INPUTS / 2; t++) {
+        codes[t] = (int16_t)(bytes[t] & 15);
+        codes[t + BLOCK_INPUTS / 2] = (int16_t)(bytes[t] >> 4);
+    }
+}
+
+/* sum of code * input over one block; |result| <= 32 * 15 * 128. */
+static int32_t block_sum(const int16_t codes[BLOCK_INPUTS], const int8_t *plane) {
     int32_t sum = 0;
-    for (int t = 0; t < BLOCK_INPUTS / 2; t++)
-        sum += (codes[t] & 15) * plane[t] + (codes[t] >> 4) * plane[t + BLOCK_INPUTS / 2];
+    for (int t = 0; t < BLOCK_INPUTS; t++)
+        sum += codes[t] * plane[t];
     return sum;
 }
 
@@ -18,10 +26,11 @@ static void group_products(const uint8_t *codes, const uint8_t *zero_points, con
         int32_t high = -zero_points[row] * x->high_sums[group];
         int32_t low = MODEL_ACTIVATION_BITS == 16 ? -zero_points[row] * x->low_sums[group] : 0;
         for (int block = first_block; block < last_block; block++) {
-            const uint8_t *bytes = codes + (size_t)block * W4_BLOCK_BYTES + row % 4 * 32 + row / 4 * 16;
-            high += row_block_sum(bytes, x->high + block * BLOCK_INPUTS);
+            int16_t row_codes[BLOCK_INPUTS];
+            unpack_row(codes + (size_t)block * W4_BLOCK_BYTES + row % 4 * 32 + row / 4 * 16, row_codes);
+            high += block_sum(row_codes, x->high + block * BLOCK_INPUTS);
             if (MODEL_ACTIVATION_BITS == 16)
-                low += row_block_sum(bytes, x->low + block * BLOCK_INPUTS);
+                low += block_sum(row_codes, x->low + block * BLOCK_INPUTS);
         }
         d[row] = MODEL_ACTIVATION_BITS == 16 ? 256 * high + low : high;
     }
