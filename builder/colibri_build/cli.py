@@ -305,7 +305,7 @@ def boards(as_json: bool) -> None:
 
 @cli.command()
 def toolchains() -> None:
-    """List the toolchains, in the order that `--toolchain auto` tries them."""
+    """List the toolchains that `--toolchain` takes."""
     for toolchain in list_toolchains():
         click.echo(f"{toolchain.name:<14} {toolchain.description}")
 

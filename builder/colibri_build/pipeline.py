@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -41,6 +40,7 @@ from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
+from colibri_build.resources import cache_folder
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
 from colibri_build.target.board import Board, load_board
@@ -109,14 +109,6 @@ class Events:
 
 
 SILENT = Events()
-
-
-def cache_folder() -> Path:
-    """Folder of quantized models: $COLIBRI_CACHE, else the user's cache folder."""
-    if "COLIBRI_CACHE" in os.environ:
-        return Path(os.environ["COLIBRI_CACHE"])
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "colibri-build"
 
 
 def is_model_folder(path: Path) -> bool:

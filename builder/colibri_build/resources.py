@@ -1,7 +1,9 @@
-"""Finds the data folders that are not Python: templates, C runtime, boards, toolchains."""
+"""Finds the data folders that are not Python (templates, C runtime, boards, toolchains), and the user's cache."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from colibri_build.errors import ColibriError
@@ -23,3 +25,11 @@ def data_dir(name: str) -> Path:
         f"data folder '{name}' is missing from this installation (looked in {candidates[0]} and {candidates[1]})",
         hint="install colibri-build again, or run it from a complete checkout",
     )
+
+
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the folder of quantized models: $COLIBRI_CACHE, else the user's cache folder. It need not exist."""
+    if environ.get("COLIBRI_CACHE"):
+        return Path(environ["COLIBRI_CACHE"]).absolute()
+    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return (Path(base) / "colibri-build").absolute()

@@ -8,10 +8,9 @@ import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from colibri_build.errors import ToolchainError
-from colibri_build.resources import data_dir
+from colibri_build.resources import cache_folder, data_dir
 from colibri_build.target.board import Board, board_names, load_board
 from colibri_build.target.commands import find_program, run_quietly
 from colibri_build.target.toolchain import AUTO_ORDER, resolve_toolchain
@@ -112,15 +111,8 @@ def _apt(env: Mapping[str, str]) -> Finding:
 
 
 def _disk(env: Mapping[str, str]) -> Finding:
-    folder = _cache_folder(env)
+    folder = cache_folder(env)
     there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free_mib = shutil.disk_usage(there).free // (1024 * 1024)
     detail = f"{free_mib} MiB free for {folder}, {LEAST_FREE_MIB} are needed"
     return Finding("disk", free_mib >= LEAST_FREE_MIB, detail, "export COLIBRI_CACHE=a folder on a larger disk")
-
-
-def _cache_folder(env: Mapping[str, str]) -> Path:
-    if env.get("COLIBRI_CACHE"):
-        return Path(env["COLIBRI_CACHE"]).absolute()
-    base = env.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return (Path(base) / "colibri-build").absolute()
