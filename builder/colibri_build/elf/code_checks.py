@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 
 from colibri_build.artifacts import Check
@@ -11,6 +12,15 @@ from colibri_build.elf.isa import Rule, fused_rule, rules_for, unknown_rule
 from colibri_build.target.board import Board
 
 _SHOWN = 3  # findings named in a check's detail
+
+
+@dataclass(frozen=True)
+class Match:
+    """An instruction that a rule found."""
+
+    function: str
+    rule: Rule
+    line: str
 
 
 def code_checks(
@@ -23,22 +33,21 @@ def code_checks(
     rules = rules_for(board)
     ours = {function.name for function in objects}
     groups = ", ".join(rule.group for rule in rules)
+    seen = f"{len(objects)} functions in {n_files} objects"
+    in_binary = _matches(linked, rules)
+    guarded = {match.function for match in in_binary if _is_guarded(match, ours)}
     return (
         _check(
             "objects hold only the board's instructions",
-            _findings(objects, (*rules, unknown_rule())),
-            f"{len(objects)} functions in {n_files} objects: no {groups}",
+            _matches(objects, (*rules, unknown_rule())),
+            f"{seen}: no {groups}",
         ),
         _check(
             "binary holds only the board's instructions",
-            _findings(linked, rules, ours),
-            _binary_detail(linked, rules, ours, board),
+            [match for match in in_binary if not _is_guarded(match, ours)],
+            f"{len(linked)} functions; {len(guarded)} of the C library's hold newer ones behind a run-time check",
         ),
-        _check(
-            "no fused multiply-add",
-            _findings(objects, (fused_rule(board.arch),)),
-            f"{len(objects)} functions in {n_files} objects",
-        ),
+        _check("no fused multiply-add", _matches(objects, (fused_rule(board.arch),)), seen),
     )
 
 
@@ -47,39 +56,41 @@ def objects_missing(folder: Path) -> Check:
     return Check("objects hold only the board's instructions", False, f"no object files in {folder.name}/: build again")
 
 
-def _check(name: str, findings: Sequence[str], detail: str) -> Check:
-    if not findings:
+def _check(name: str, matches: Sequence[Match], detail: str) -> Check:
+    if not matches:
         return Check(name, True, detail)
-    more = f" and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
-    return Check(name, False, "; ".join(findings[:_SHOWN]) + more)
+    found = [f"{match.function} has `{match.line}` ({match.rule.group})" for match in matches[:_SHOWN]]
+    more = f" and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else ""
+    return Check(name, False, "; ".join(found) + more)
 
 
-def _findings(functions: Iterable[Function], rules: Sequence[Rule], strict: Set[str] | None = None) -> list[str]:
-    """One line a function and group. Outside `strict` (None: everything is strict) guarded functions may pass."""
-    found: list[str] = []
+def _index(functions: Iterable[Function]) -> dict[str, dict[str, None]]:
+    """Instruction -> names of the functions that contain it, in order. Code repeats itself: most are seen once."""
+    index: dict[str, dict[str, None]] = {}
     for function in functions:
-        for rule in rules:
-            match = rule.pattern.search(function.code)
-            if match and not (strict is not None and _is_guarded(function.name, rule, strict)):
-                found.append(f"{function.name} has `{_line_at(function.code, match.start())}` ({rule.group})")
-    return found
+        for line in function.code:
+            index.setdefault(line, {})[function.name] = None
+    return index
 
 
-def _is_guarded(name: str, rule: Rule, ours: Set[str]) -> bool:
-    return name not in ours and rule.guarded is not None and rule.guarded.fullmatch(name) is not None
+def _matches(functions: Iterable[Function], rules: Sequence[Rule]) -> list[Match]:
+    """One entry a function and rule."""
+    index = _index(functions)
+    text = "\n".join(index)
+    found: dict[tuple[str, str], Match] = {}
+    for rule in rules:
+        for match in rule.pattern.finditer(text):
+            line = _line_at(text, match.start())
+            for name in index[line]:
+                found.setdefault((name, rule.group), Match(name, rule, line))
+    return list(found.values())
 
 
-def _binary_detail(linked: Sequence[Function], rules: Sequence[Rule], ours: Set[str], board: Board) -> str:
-    """How many library functions hold newer instructions behind a run-time check."""
-    behind = {
-        function.name
-        for function in linked
-        for rule in rules
-        if _is_guarded(function.name, rule, ours) and rule.pattern.search(function.code)
-    }
-    return f"{len(linked)} functions; {len(behind)} of the C library's choose newer instructions at run time"
+def _is_guarded(match: Match, ours: Set[str]) -> bool:
+    guarded = match.rule.guarded
+    return match.function not in ours and guarded is not None and guarded.fullmatch(match.function) is not None
 
 
-def _line_at(code: str, start: int) -> str:
-    end = code.find("\n", start)
-    return code[start : end if end >= 0 else len(code)]
+def _line_at(text: str, start: int) -> str:
+    end = text.find("\n", start)
+    return text[start : end if end >= 0 else len(text)]

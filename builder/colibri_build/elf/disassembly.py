@@ -13,18 +13,15 @@ from colibri_build.target.toolchain import Toolchain
 
 _DEADLINE_S = 120.0
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
-# address, raw bytes, text. GNU puts x86 bytes in pairs, AArch64 words whole; LLVM pads differently.
-_LINE = re.compile(r"^ *[0-9a-f]+:\s+((?:[0-9a-f]{2})+(?: (?:[0-9a-f]{2})+)*)\s+(\S.*)$")
-_COMMENT = re.compile(r"\s*(?://|\s#\s).*$")
 _EVEX = re.compile(r"^(?:6[457] )?62 ")  # in 64-bit mode the byte 0x62 begins no other instruction
 
 
 @dataclass(frozen=True)
 class Function:
-    """One disassembled function: an instruction a line, as `mnemonic operands`."""
+    """One disassembled function. `code`: an instruction an element, as `mnemonic operands`; no padding."""
 
     name: str
-    code: str
+    code: tuple[str, ...]
 
 
 def disassemble(files: Sequence[Path], toolchain: Toolchain) -> tuple[Function, ...]:
@@ -47,24 +44,32 @@ def _is_llvm(toolchain: Toolchain) -> bool:
 
 def _functions(listing: str, arch: str) -> Iterator[Function]:
     name, code = "", list[str]()
+    known: dict[str, str] = {}  # line without its address -> instruction; code repeats itself
     for line in listing.splitlines():
-        if match := _LINE.match(line):
-            text = _normal(match[1], match[2], arch)
+        if line[:1] == " ":
+            rest = line[line.find(":") + 1 :]
+            text = known.get(rest)
+            if text is None:
+                text = known[rest] = _normal(rest.strip().split("\t"), arch)
             if text:
                 code.append(text)
         elif match := _FUNCTION.match(line):
             if code:
-                yield Function(name, "\n".join(code))
+                yield Function(name, tuple(code))
             name, code = match[1], []
     if code:
-        yield Function(name, "\n".join(code))
+        yield Function(name, tuple(code))
 
 
-def _normal(raw: str, text: str, arch: str) -> str:
-    """`mnemonic operands` with single spaces, without comments; "" for padding."""
-    if not raw.strip("0 "):
-        return ""  # zero bytes between functions
-    words = " ".join(_COMMENT.sub("", text).split())
-    if arch == "x86_64" and _EVEX.match(raw):
-        return words + " {evex}"
-    return words
+def _normal(columns: list[str], arch: str) -> str:
+    """One line of a listing as `mnemonic operands`, without comment and branch target; "" for padding.
+
+    The columns are bytes, mnemonic, operands, comment; GNU has mnemonic and operands of x86 in one column.
+    """
+    raw = columns[0]
+    if len(columns) < 2 or not raw.strip("0 "):
+        return ""  # a continued line of bytes, or zero bytes between functions
+    text = " ".join(" ".join(columns[1:3]).split())
+    for mark in ("#", "<") if arch == "x86_64" else ("//", "<"):
+        text = text.partition(f" {mark}")[0]
+    return text + " {evex}" if arch == "x86_64" and _EVEX.match(raw) else text

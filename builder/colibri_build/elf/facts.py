@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from colibri_build.errors import InspectError
 
 WRITE, ALLOC, EXECUTE = 0x1, 0x2, 0x4  # section flags
 PF_X, PF_W = 0x1, 0x2  # segment flags
+_UNDEFINED, _LOCAL, _FILE = 0, 0, 4  # SHN_UNDEF, STB_LOCAL, STT_FILE
+_TYPES = {0: "NOTYPE", 1: "OBJECT", 2: "FUNC", 6: "TLS", 10: "IFUNC"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Symbol:
     """One defined symbol."""
 
     name: str
-    type: str  # STT_OBJECT, STT_FUNC ...
+    type: str  # OBJECT, FUNC ...
     address: int
     bytes: int
 
@@ -107,16 +110,19 @@ def _read(path: Path, elf: ELFFile) -> ElfFacts:
 
 def _symbols(elf: ELFFile) -> dict[str, Symbol]:
     table = elf.get_section_by_name(".symtab")
-    if not isinstance(table, SymbolTableSection):
+    if not isinstance(table, SymbolTableSection) or elf.elfclass != 64:
         return {}
+    names = table.stringtable.data()
     symbols: dict[str, Symbol] = {}
-    global_names: set[str] = set()
-    for entry in table.iter_symbols():
-        if not entry.name or entry["st_shndx"] == "SHN_UNDEF" or entry["st_info"]["type"] == "STT_FILE":
+    is_global: set[str] = set()
+    layout = ("<" if elf.little_endian else ">") + "IBBHQQ"  # Elf64_Sym
+    for name_at, info, _, section, address, size in struct.iter_unpack(layout, table.data()):
+        kind = info & 0xF
+        if not name_at or section == _UNDEFINED or kind == _FILE:
             continue
-        is_global = entry["st_info"]["bind"] != "STB_LOCAL"
-        if is_global or entry.name not in global_names:
-            symbols[entry.name] = Symbol(entry.name, entry["st_info"]["type"], entry["st_value"], entry["st_size"])
-        if is_global:
-            global_names.add(entry.name)
+        name = names[name_at : names.index(b"\0", name_at)].decode(errors="replace")
+        if info >> 4 != _LOCAL or name not in is_global:
+            symbols[name] = Symbol(name, _TYPES.get(kind, str(kind)), address, size)
+        if info >> 4 != _LOCAL:
+            is_global.add(name)
     return symbols

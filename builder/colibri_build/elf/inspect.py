@@ -92,7 +92,9 @@ def _no_paths(elf: ElfFacts, build_folder: Path) -> Check:
     for name, path in wanted.items():
         if len(path) >= _TELLING_PATH and (path in before or path in after):
             found.add(f"{name} {path.decode(errors='replace')}")
-    return Check("no path of this machine", not found, "; ".join(sorted(found)) or "neither the build folder nor the toolchain's")
+    return Check(
+        "no path of this machine", not found, "; ".join(sorted(found)) or "neither the build folder nor the toolchain's"
+    )
 
 
 def _sha256(path: Path) -> str:

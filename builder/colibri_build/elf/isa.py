@@ -77,7 +77,8 @@ _LATER_THAN: Mapping[str, Mapping[str, str]] = {"ARMv8.0-A": AARCH64_LATER, "x86
 GUARDED: Mapping[str, Mapping[str, str]] = {
     "aarch64": {
         "lse": r"__aarch64_(?:cas|swp|ldadd|ldclr|ldeor|ldset)\w*",  # libgcc's outline atomics
-        "sve": r"__mem(?:cpy|move|set|chr)_(?:a64fx|sve)\w*",
+        # libgcc's unwinder reads the vector length if a frame describes SVE registers
+        "sve": r"__mem(?:cpy|move|set|chr)_(?:a64fx|sve)\w*|_Unwind_\w+|uw_\w+|execute_(?:stack_op|cfa_program)\w*",
         "mops": r"__mem(?:cpy|move|set)_mops\w*",
         # glibc's memory tagging: off unless a tunable and the CPU turn it on
         "mte": r"__libc_\w+|_*(?:int_|mid_)?(?:malloc|calloc|realloc|free|memalign)\w*(?:\.\w+)*|\w*mtag\w*",

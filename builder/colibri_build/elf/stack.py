@@ -16,7 +16,7 @@ _SU_LINE = re.compile(r"^(.*):\d+:(?:\d+:)?([^\t]+)\t(\d+)\t(\S+)")
 _PUSHED_PAIR = re.compile(r"^(?:stp|str) [^\n]*\[sp, #-(\d+)\]!", re.MULTILINE)
 _SUBTRACTED = re.compile(r"^sub sp, sp, #(0x[0-9a-f]+|\d+)(, lsl #12)?", re.MULTILINE)
 _X86_PUSH = re.compile(r"^push", re.MULTILINE)
-_X86_SUBTRACTED = re.compile(r"^(?:sub|add)q? +\$(-?0x[0-9a-f]+),%rsp", re.MULTILINE)
+_X86_SUBTRACTED = re.compile(r"^(?:sub|add)q? \$(-?(?:0x[0-9a-f]+|\d+)), ?%rsp", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def frames_from_su(files: Iterable[Path]) -> list[Frame]:
 def frames_from_code(functions: Sequence[Function], arch: str) -> list[Frame]:
     """Upper bounds from the instructions: the sum of everything that a function takes from the stack pointer."""
     count = _aarch64_bytes if arch == "aarch64" else _x86_64_bytes
-    return [Frame(function.name, count(function.code), False) for function in functions]
+    return [Frame(function.name, count("\n".join(function.code)), False) for function in functions]
 
 
 def _aarch64_bytes(code: str) -> int:
@@ -52,7 +52,7 @@ def _aarch64_bytes(code: str) -> int:
 def _x86_64_bytes(code: str) -> int:
     pushed = 8 * (1 + len(_X86_PUSH.findall(code)))  # 1: the return address
     steps = (
-        int(match[1], 16) if match[0].startswith("sub") else -int(match[1], 16)
+        int(match[1], 0) if match[0].startswith("sub") else -int(match[1], 0)
         for match in _X86_SUBTRACTED.finditer(code)
     )
     return pushed + sum(step for step in steps if 0 < step < 1 << 31)
