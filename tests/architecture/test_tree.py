@@ -23,6 +23,7 @@ ROOMS = {
     "tokenizers": {"checkpoint"},
     "safetensors": {"checkpoint"},
     "pydantic": {"target"},
+    "threadpoolctl": {"quantize"},
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -7,8 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from small_models import small_config
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from colibri_build.quantize.exact import matmul_nt, tree_sum
+from colibri_build.quantize.exact import blas_threads_for, matmul_nt, tree_sum
 
 
 @pytest.mark.parametrize("inner", [1, 2, 31, 128, 1408])
@@ -32,6 +34,22 @@ def test_the_order_of_summation_cannot_change_a_bit() -> None:
         assert np.array_equal(matmul_nt(x[:, order], w[:, order]), wanted)
         plain_changed |= not np.array_equal(x[:, order] @ w[:, order].T, x @ w.T)
     assert plain_changed
+
+
+def test_the_threads_of_the_blas_cannot_change_a_bit() -> None:
+    generator = np.random.default_rng(6)
+    x = generator.standard_normal((257, 700)).astype(np.float32)
+    w = generator.standard_normal((300, 700)).astype(np.float32)
+    with threadpool_limits(1):
+        wanted = matmul_nt(x, w)
+    with threadpool_limits(4):
+        assert np.array_equal(matmul_nt(x, w), wanted)
+
+
+@pytest.mark.parametrize("dim, limited", [(128, True), (2048, False)])
+def test_only_small_models_are_kept_to_one_thread(dim: int, limited: bool) -> None:
+    with threadpool_limits(2), blas_threads_for(small_config(dim=dim)):
+        assert [pool["num_threads"] for pool in threadpool_info()] == [1 if limited else 2]
 
 
 def test_integers_are_multiplied_exactly() -> None:

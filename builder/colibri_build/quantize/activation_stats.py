@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32
-from colibri_build.quantize.exact import F64, matmul_nt, total, tree_sum
+from colibri_build.quantize.exact import F64, Fixed, fixed, matmul_nt, total, tree_sum
 from colibri_build.reference.numbers import group_count, pad_to_groups
 
 # Up to this many inputs the output error comes from their second moments over all tokens; above, from as many sampled
@@ -22,7 +22,7 @@ class InputStats(NamedTuple):
     tokens: int
     mean_abs: F64  # [inputs], not weighted
     moments: F64  # [n_groups, group_size, group_size]: sum over all tokens of x x^T within each group
-    second: F64 | None  # [inputs, inputs]: sum over all tokens of x x^T; None above SAMPLE_TOKENS inputs
+    second: Fixed | None  # [inputs, inputs]: sum over all tokens of x x^T; None above SAMPLE_TOKENS inputs
     sample: F32  # [at most SAMPLE_TOKENS, inputs], evenly spread over the tokens
 
 
@@ -34,9 +34,18 @@ def collect(x: F32, group_size: int, weights: F32 | None = None) -> InputStats:
         return InputStats(0, np.zeros(inputs), moments, None, x)
     weighted = x if weights is None else x * weights[:, None]
     kept = np.arange(min(n, SAMPLE_TOKENS)) * n // min(n, SAMPLE_TOKENS)
-    groups = pad_to_groups(weighted, group_size).transpose(1, 2, 0)
-    second = matmul_nt(weighted.T, weighted.T) if inputs <= SAMPLE_TOKENS else None
+    groups = fixed(pad_to_groups(weighted, group_size).transpose(1, 2, 0))
+    second = _second_moments(weighted) if inputs <= SAMPLE_TOKENS else None
     return InputStats(n, tree_sum(np.abs(x), axis=0) / n, matmul_nt(groups, groups), second, weighted[kept])
+
+
+def _second_moments(x: F32) -> Fixed:
+    columns = fixed(x.T)
+    return fixed(matmul_nt(columns, columns))
+
+
+def _value(matrix: Fixed) -> F64:
+    return np.asarray(matrix.integers * matrix.units, np.float64)
 
 
 def output_energy(matrix: NDArray[Any], stats: InputStats) -> float:
@@ -55,6 +64,6 @@ def rescale(stats: InputStats, scale: F32) -> InputStats:
     wide[: len(scale)] = scale
     groups = wide.reshape(n_groups, group_size)
     moments = stats.moments / (groups[:, :, None] * groups[:, None, :])
-    second = None if stats.second is None else stats.second / np.outer(scale, scale)
+    second = None if stats.second is None else fixed(_value(stats.second) / np.outer(scale, scale))
     sample = np.asarray(stats.sample / scale, np.float32)
     return InputStats(stats.tokens, stats.mean_abs / scale, moments, second, sample)

@@ -20,6 +20,7 @@ from colibri_build.artifacts import (
 )
 from colibri_build.errors import QuantizeError
 from colibri_build.quantize.awq import LayerInput, LayerPlan, plan_layer
+from colibri_build.quantize.exact import blas_threads_for
 from colibri_build.quantize.float_forward import embed
 from colibri_build.quantize.options import QuantizeOptions, calibration_digest, check_options
 from colibri_build.quantize.policy import choose_formats
@@ -41,7 +42,8 @@ def quantize_model(
     check_options(options, model.config)
     tied = model.config.tied_embeddings
     formats = choose_formats(options.bits, options.formats, tied_embeddings=tied)
-    return _Run(model, options, formats, on_progress).run()
+    with blas_threads_for(model.config):
+        return _Run(model, options, formats, on_progress).run()
 
 
 class _Run:

@@ -8,37 +8,70 @@ of binary64: then any order of summation, fused or not, gives the same, exact su
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from colibri_build.artifacts import ModelConfig
 
 F64 = NDArray[np.float64]
 
 _SIGNIFICAND_BITS = 53
 _MOST_BITS = 24  # more than float32 holds
 _LEAST_EXPONENT = -900  # keeps the unit of a row of tiny values a normal number
+_WIDE = 1 << 20  # weights of a matrix from which the threads of the BLAS pay
 
 
-def _to_integers(x: NDArray[Any], bits: int) -> tuple[F64, F64]:
-    """Rows (last axis) as integers of magnitude <= 2^bits, and the unit of each row, a power of two [..., 1]."""
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def blas_threads_for(config: ModelConfig) -> AbstractContextManager[object]:
+    """One BLAS thread while a small model is computed.
+
+    The threads of OpenBLAS spin while they wait for one another: on a busy machine that made the search of a model of
+    dim 128 eight times slower than one thread.
+    """
+    if config.dim * max(config.dim, config.hidden_dim) >= _WIDE:
+        return nullcontext()
+    limit: AbstractContextManager[object] = _controller().limit(limits=1)
+    return limit
+
+
+class Fixed(NamedTuple):
+    """A matrix [..., rows, k] as integers; the value of a row is its integers times its unit, a power of two."""
+
+    integers: F64  # magnitudes up to 2^bits
+    units: F64  # [..., rows, 1]
+
+
+def fixed(x: NDArray[Any]) -> Fixed:
+    """x [..., rows, k] rounded to as many bits of each row's largest value as exact sums over k allow."""
+    inner = x.shape[-1]
+    bits = min(_MOST_BITS, (_SIGNIFICAND_BITS - max(inner - 1, 1).bit_length()) // 2)
     values = x.astype(np.float64)
     _, exponent = np.frexp(np.max(np.abs(values), axis=-1, keepdims=True))
-    unit = np.ldexp(1.0, np.maximum(exponent, _LEAST_EXPONENT) - bits)
-    return np.rint(values / unit), unit
+    shift = bits - np.maximum(exponent, _LEAST_EXPONENT)
+    values *= np.ldexp(1.0, shift)
+    return Fixed(np.rint(values, out=values), np.ldexp(1.0, -shift))
 
 
-def matmul_nt(x: NDArray[Any], w: NDArray[Any]) -> F64:
+def matmul_nt(x: NDArray[Any] | Fixed, w: NDArray[Any] | Fixed) -> F64:
     """x [..., n, k] times w [..., m, k] transposed -> [..., n, m].
 
     Both factors are rounded to at least 19 bits of their row's largest value (k <= 16384), the sums are exact.
     """
-    inner = x.shape[-1]
-    bits = min(_MOST_BITS, (_SIGNIFICAND_BITS - max(inner - 1, 1).bit_length()) // 2)
-    x_int, x_unit = _to_integers(x, bits)
-    w_int, w_unit = _to_integers(w, bits)
-    product = x_int @ np.swapaxes(w_int, -1, -2)
-    return np.asarray(product * (x_unit * np.swapaxes(w_unit, -1, -2)), np.float64)
+    x = x if isinstance(x, Fixed) else fixed(x)
+    w = w if isinstance(w, Fixed) else fixed(w)
+    product = x.integers @ np.swapaxes(w.integers, -1, -2)
+    product *= x.units
+    product *= np.swapaxes(w.units, -1, -2)
+    return np.asarray(product, np.float64)
 
 
 def tree_sum(x: NDArray[Any], axis: int = -1) -> F64:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, ModelConfig
-from colibri_build.quantize.exact import matmul_nt, tree_sum
+from colibri_build.quantize.exact import blas_threads_for, matmul_nt, tree_sum
 from colibri_build.reference import numbers
 
 Layer = Mapping[str, F32]  # tensors of one layer by name without "layers.{i}."
@@ -154,6 +154,11 @@ def take_layer(tensors: Mapping[str, F32], config: ModelConfig, index: int) -> d
 
 def forward(config: ModelConfig, tensors: Mapping[str, F32], sequences: Sequence[Sequence[int]]) -> F32:
     """Logits [N, vocab_size] at every position of every sequence; `tensors` by TensorSpec.name."""
+    with blas_threads_for(config):
+        return _forward(config, tensors, sequences)
+
+
+def _forward(config: ModelConfig, tensors: Mapping[str, F32], sequences: Sequence[Sequence[int]]) -> F32:
     lengths = [len(sequence) for sequence in sequences]
     x = embed(tensors["embedding"], sequences)
     for index in range(config.n_layers):

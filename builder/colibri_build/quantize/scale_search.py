@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, Format
 from colibri_build.quantize.activation_stats import InputStats, output_energy, rescale
-from colibri_build.quantize.exact import F64, matmul_nt, tree_sum
+from colibri_build.quantize.exact import F64, fixed, matmul_nt, tree_sum
 from colibri_build.quantize.rtn import round_trip
 from colibri_build.reference.numbers import group_count, pad_to_groups
 
@@ -101,11 +101,12 @@ def search_clip(weights: F32, stats: InputStats, fmt: Format, group_size: int) -
     shape = (weights.shape[0], group_count(weights.shape[1], group_size))
     best: F32 = np.ones(shape, np.float32)
     best_error = np.full(shape, np.inf)
+    moments = fixed(stats.moments)
     for shrink in SHRINKS:
         narrowed = np.full(shape, shrink, np.float32)
         difference = pad_to_groups(weights - round_trip(weights, fmt, group_size, narrowed), group_size)
         by_group = difference.transpose(1, 0, 2)
-        error = tree_sum(matmul_nt(by_group, stats.moments) * by_group).T
+        error = tree_sum(matmul_nt(by_group, moments) * by_group).T
         better = error < best_error
         best_error, best = np.where(better, error, best_error), np.where(better, narrowed, best)
     return best

@@ -18,7 +18,18 @@ from colibri_build.target.toolchain_profile import load_toolchain
 
 LEAST_PYTHON = (3, 11)
 LEAST_FREE_MIB = 1024  # a C library for zig, a quantized model and a build folder
-LIBRARIES = ("click", "jinja2", "numpy", "pydantic", "pyelftools", "rich", "rich-click", "safetensors", "tokenizers")
+LIBRARIES = (
+    "click",
+    "jinja2",
+    "numpy",
+    "pydantic",
+    "pyelftools",
+    "rich",
+    "rich-click",
+    "safetensors",
+    "threadpoolctl",
+    "tokenizers",
+)
 _QEMU_PACKAGE = "qemu-user-static"
 
 
