@@ -84,7 +84,7 @@ void write_json_text(Writer *writer, const char *text) {
     write_text(writer, "\"");
     for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
-        if (c >= 0x20 && c < 0x7F && c != '"' && c != '\\') {
+        if (c >= 0x20 && c != 0x7F && c != '"' && c != '\\') {
             write_bytes(writer, text, 1);
         } else {
             char escape[6] = {'\\', 'u', '0', '0', hex_digits[c >> 4], hex_digits[c & 15]};

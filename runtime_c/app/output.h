@@ -22,7 +22,7 @@ void write_bytes(Writer *writer, const char *bytes, size_t n);
 void write_text(Writer *writer, const char *text);
 void write_integer(Writer *writer, int64_t value);
 void write_hash(Writer *writer, uint64_t value);        /* 16 hexadecimal digits */
-void write_json_text(Writer *writer, const char *text); /* quoted; bytes outside printable ASCII as \u00XX */
+void write_json_text(Writer *writer, const char *text); /* UTF-8 in quotes; quotes and controls as \u00XX */
 
 /* Empties the buffer; returns whether everything so far has arrived. */
 bool write_flush(Writer *writer);

@@ -194,7 +194,7 @@ def test_info_is_json(program: Program) -> None:
     run = program("--info")
     info = json.loads(run.stdout)
     assert run.status["status"] == "ok"
-    assert info["model"] == 'fake "model"'
+    assert info["model"] == 'fake "mod\u00e9l"\n\\'
     assert (info["context"], info["vocab_size"], info["activation_bits"], info["abi"]) == (CONTEXT, VOCAB, 16, 1)
     assert (info["board"], info["kernels"], info["expert_format"]) == ("fake-board", "portable", "w4")
     assert info["compiler"].startswith("gcc ")

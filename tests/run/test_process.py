@@ -68,6 +68,12 @@ def test_more_input_and_output_than_a_pipe_holds(native: Runner, fake_native: Pa
     assert transcript.status["prompts"] == n_lines
 
 
+def test_input_from_a_file(native: Runner, fake_native: Path, tmp_path: Path) -> None:
+    (tmp_path / "prompts").write_bytes(b"wx\nw\n")
+    with (tmp_path / "prompts").open("rb") as prompts:
+        assert run_firmware(native, fake_native, ["--stdin"], stdin=prompts).stdout == b"yz\nxyz\n"
+
+
 def test_a_firmware_may_leave_its_input_unread(native: Runner, fake_native: Path) -> None:
     assert run_firmware(native, fake_native, ["--version"], stdin=bytes(1_000_000)).exit_code == 0
 

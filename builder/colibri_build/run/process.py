@@ -28,20 +28,22 @@ def run_firmware(
     runner: Runner,
     elf: Path,
     args: Sequence[str] = (),
-    stdin: bytes | None = None,
+    stdin: bytes | IO[bytes] | None = None,
     timeout_s: float = 120.0,
     on_stdout: Callable[[bytes], None] | None = None,
 ) -> Transcript:
     """Run a firmware to its end and return what it said. A status other than "ok" is no error here.
 
-    `stdin` is its input (None: none); `on_stdout` gets each piece of output as it comes. Raises DeadlineError after
-    `timeout_s`, RunError if the firmware cannot be started, crashes, or does not end with one status line.
+    `stdin` is its input, or a file that it reads itself (None: none); `on_stdout` gets each piece of output as it
+    comes. Raises DeadlineError after `timeout_s`, RunError if the firmware cannot be started, crashes, or does not end
+    with one status line.
     """
     command = runner.command(str(require_elf(elf)), *args)
     started = time.monotonic()
-    process = _start(command)
+    fed = stdin if isinstance(stdin, bytes) else b""
+    process = _start(command, None if stdin is None or isinstance(stdin, bytes) else stdin)
     try:
-        stdout, stderr_bytes = _talk(process, stdin or b"", started + timeout_s, on_stdout)
+        stdout, stderr_bytes = _talk(process, fed, started + timeout_s, on_stdout)
         exit_code = process.wait(max(0.0, started + timeout_s - time.monotonic()))
     except (TimeoutError, subprocess.TimeoutExpired):
         _kill(process)
@@ -68,12 +70,12 @@ def firmware_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("QEMU_")}
 
 
-def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], stdin: IO[bytes] | None) -> subprocess.Popen[bytes]:
     """Start a process in a group of its own, so that all of it can be ended."""
     try:
         return subprocess.Popen(
             command,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.PIPE if stdin is None else stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
@@ -91,32 +93,61 @@ def _talk(
     process: subprocess.Popen[bytes], stdin: bytes, deadline: float, on_stdout: Callable[[bytes], None] | None
 ) -> tuple[bytes, bytes]:
     """Feed the input and collect both outputs until they end. Raises TimeoutError at the deadline."""
-    assert process.stdin
     assert process.stdout
     assert process.stderr
-    outputs: dict[IO[bytes], bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
-    left = memoryview(stdin)
-    with process.stdin, process.stdout, process.stderr, selectors.DefaultSelector() as selector:
-        os.set_blocking(process.stdin.fileno(), False)
-        selector.register(process.stdin, selectors.EVENT_WRITE)
-        for stream in outputs:
-            selector.register(stream, selectors.EVENT_READ)
+    stdout, stderr = bytearray(), bytearray()
+    steps = [
+        (process.stdout, _reader(process.stdout, stdout, on_stdout)),
+        (process.stderr, _reader(process.stderr, stderr)),
+    ]
+    with contextlib.ExitStack() as stack:
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for stream, step in steps:
+            selector.register(stack.enter_context(stream), selectors.EVENT_READ, step)
+        if process.stdin:
+            feed = _feeder(stack.enter_context(process.stdin), stdin)
+            selector.register(process.stdin, selectors.EVENT_WRITE, feed)
         while selector.get_map():
             for key, _ in _ready(selector, deadline):
-                stream = key.fileobj  # type: ignore[assignment]
-                if stream is process.stdin:
-                    left = left[_write_some(process.stdin, left) :]
-                    if not left:
-                        selector.unregister(process.stdin)
-                        process.stdin.close()
-                    continue
-                chunk = os.read(stream.fileno(), _CHUNK_BYTES)
-                if not chunk:
-                    selector.unregister(stream)
-                _append(outputs[stream], chunk)
-                if chunk and stream is process.stdout and on_stdout is not None:
-                    on_stdout(chunk)
-        return bytes(outputs[process.stdout]), bytes(outputs[process.stderr])
+                if not key.data():
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]
+    return bytes(stdout), bytes(stderr)
+
+
+def _reader(
+    stream: IO[bytes], output: bytearray, on_chunk: Callable[[bytes], None] | None = None
+) -> Callable[[], bool]:
+    """Return a function that reads what is there into `output`; it returns False at the stream's end."""
+
+    def read() -> bool:
+        chunk = os.read(stream.fileno(), _CHUNK_BYTES)
+        output.extend(chunk)
+        if len(output) > MAX_OUTPUT_BYTES:
+            raise RunError(f"the firmware wrote more than {MAX_OUTPUT_BYTES >> 20} MiB", hint="fewer --max-tokens")
+        if chunk and on_chunk is not None:
+            on_chunk(chunk)
+        return bool(chunk)
+
+    return read
+
+
+def _feeder(stream: IO[bytes], data: bytes) -> Callable[[], bool]:
+    """Return a function that writes what the pipe takes; it returns False once all is written, or nobody reads."""
+    os.set_blocking(stream.fileno(), False)
+    left = memoryview(data)
+
+    def write() -> bool:
+        nonlocal left
+        try:
+            left = left[os.write(stream.fileno(), left[:_CHUNK_BYTES]) :]
+        except BlockingIOError:
+            return True
+        except BrokenPipeError:
+            return False
+        return bool(left)
+
+    return write
 
 
 def _ready(selector: selectors.BaseSelector, deadline: float) -> list[tuple[selectors.SelectorKey, int]]:
@@ -125,26 +156,6 @@ def _ready(selector: selectors.BaseSelector, deadline: float) -> list[tuple[sele
     if not ready and time.monotonic() >= deadline:
         raise TimeoutError
     return ready
-
-
-def _write_some(stream: IO[bytes], data: memoryview) -> int:
-    """Write without blocking. A firmware that ended before it read all is not interested in the rest."""
-    if not data:
-        return 0
-    try:
-        return os.write(stream.fileno(), data[:_CHUNK_BYTES])
-    except BlockingIOError:
-        return 0
-    except (BrokenPipeError, ConnectionResetError):
-        return len(data)
-
-
-def _append(output: bytearray, chunk: bytes) -> None:
-    output += chunk
-    if len(output) > MAX_OUTPUT_BYTES:
-        raise RunError(
-            f"the firmware wrote more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB", hint="fewer --max-tokens"
-        )
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

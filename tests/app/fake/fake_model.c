@@ -12,7 +12,7 @@
 #include "store/model_tables.h"
 
 const int model_eos_ids[MODEL_N_EOS] = {257, 258};
-const char model_name[] = "fake \"model\"";
+const char model_name[] = "fake \"mod\xC3\xA9l\"\n\\";
 const char model_digest[] = "00000000000000000000000000000000000000000000000000000000000000ff";
 const char model_builder_version[] = "0.0.1";
 const char model_golden_prompt[] = "golden";
