@@ -22,6 +22,7 @@ TEMPLATE = """\
  * Do not edit. */
 #include "tokenizer/unicode_classes.h"
 
+/* clang-format off */
 const uint32_t unicode_class_starts[UNICODE_CLASS_RUNS] = {{
 {rows}
 }};
