@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, Format, QuantizedTensor
 from colibri_build.reference.numbers import dot, pad_to_groups, quantize_activation
@@ -17,7 +18,7 @@ class ReferenceMatrix:
     def __init__(self, tensor: QuantizedTensor, group_size: int) -> None:
         self._tensor = tensor
         self._group_size = group_size
-        self._groups: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] | None = None
+        self._groups: list[NDArray[np.float64]] | None = None
 
     def multiply(self, x: F32, activation_bits: int) -> F32:
         """W x for x [cols]; quantizes x first where W is quantized."""
@@ -32,7 +33,7 @@ class ReferenceMatrix:
             y = y + d * (scales[:, g] * activation.scales[g])
         return y
 
-    def _weights_of_group(self, g: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def _weights_of_group(self, g: int) -> NDArray[np.float64]:
         """Codes less zero points of group g, [rows, group_size], zero past the last column."""
         if self._tensor.codes.size > _CACHED_CODES:
             return self._widen(g)
@@ -41,7 +42,7 @@ class ReferenceMatrix:
             self._groups = [self._widen(i) for i in range(n_groups)]
         return self._groups[g]
 
-    def _widen(self, g: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def _widen(self, g: int) -> NDArray[np.float64]:
         start = g * self._group_size
         codes = self._tensor.codes[:, start : start + self._group_size].astype(np.float64)
         if self._tensor.zeros is not None:
@@ -51,7 +52,7 @@ class ReferenceMatrix:
 
 def embedding_row(tensor: QuantizedTensor, group_size: int, token: int) -> F32:
     """Row `token` of the embedding: the fp16 values, or code * scale."""
-    row = tensor.codes[token].astype(np.float32)
+    row: F32 = tensor.codes[token].astype(np.float32)
     if tensor.scales is None:
         return row
     scales = np.repeat(tensor.scales[token].astype(np.float32), group_size)[: row.size]

@@ -22,7 +22,8 @@ def exp2_negative(t: int) -> int:
     y3 = ((y2 * y) // 3) >> 30
     m = _ONE_Q30 - y + y2 - y3
     e = (EXP2_TABLE[i] * m + (1 << 29)) >> 30
-    return (e + ((1 << n) >> 1)) >> n
+    rounded: int = (e + ((1 << n) >> 1)) >> n
+    return rounded
 
 
 def _distance(maximum: np.float32, logit: np.float32) -> int:
