@@ -97,6 +97,6 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         uses_w4=int(Format.W4 in products),
         uses_w8=int(Format.W8 in products),
         uses_f16=int(Format.F16 in products),
-        n_eos=max(1, len(config.eos_ids)),
+        n_eos=len(config.eos_ids),
         n_golden=len(golden.ids),
     )

@@ -16,7 +16,6 @@ from colibri_build.render.environment import render
 from colibri_build.render.size_checks import SizeCheck, size_checks
 
 TEMPLATE = "model_tables.c.j2"
-NO_EOS = -1  # no token has this id: a model without end of sequence never stops by itself
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def model_tables_source(folder: ModelFolder, golden: Generation) -> str:
         lm_head=_matrix(dense, head),
         final_norm=_vector(dense, "final_norm"),
         inv_freq=wrapped((c_float(value) for value in _inverse_frequencies(config)), 6),
-        eos_ids=", ".join(str(token) for token in config.eos_ids or (NO_EOS,)),
+        eos_ids=", ".join(str(token) for token in config.eos_ids),
         name=c_string(str(folder.provenance.get("source", folder.path.name))),
         digest=c_string(folder.digest),
         builder_version=c_string(__version__),
