@@ -12,6 +12,11 @@ from colibri_build.target.commands import run_quietly
 from colibri_build.target.toolchain import Toolchain
 
 _DEADLINE_S = 120.0
+# LLVM names only the instructions of the features it is told of, and older ones do not know `+all`.
+_LLVM_AARCH64 = (
+    "--mattr=+v8.7a,+crc,+aes,+sha2,+sha3,+sm4,+dotprod,+fullfp16,+fp16fml,+lse,+rcpc,+rdm,+complxnum,+bf16,+jsconv,"
+    "+fptoint,+flagm,+altnzcv,+pauth,+mte,+sb,+ls64,+wfxt,+i8mm,+sve,+sve2"
+)
 _FUNCTION = re.compile(r"^[0-9a-f]+ <(.+)>:$")
 _EVEX = re.compile(r"^(?:6[457] )?62 ")  # in 64-bit mode the byte 0x62 begins no other instruction
 
@@ -28,7 +33,7 @@ def disassemble(files: Sequence[Path], toolchain: Toolchain) -> tuple[Function, 
     """Disassemble the code sections of ELF files. Raises InspectError if objdump fails."""
     if not files:
         return ()
-    flags = ["-d", "--mattr=+all"] if _is_llvm(toolchain) and toolchain.arch == "aarch64" else ["-d"]
+    flags = ["-d", _LLVM_AARCH64] if _is_llvm(toolchain) and toolchain.arch == "aarch64" else ["-d"]
     if not _is_llvm(toolchain):
         flags += ["--wide"]
     command = [*toolchain.objdump, *flags, *(str(file) for file in files)]

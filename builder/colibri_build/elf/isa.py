@@ -27,7 +27,8 @@ AARCH64_GROUPS: Mapping[str, str] = {
     "fp16-arith": rf"(?:f(?!cvt(?:l2?|n2?|xn2?)? )[a-z0-9]+|[su]cvtf) {_H_REGISTER}",
     "lse": rf"(?:(?:ld|st)(?:add|clr|eor|set|[su]max|[su]min){_ORDER}|swp{_ORDER}|casp?{_ORDER}) ",
     "i8mm": r"(?:smmla|ummla|usmmla|usdot|sudot) v",
-    "sve": rf"[a-z0-9.]+ {_SVE_REGISTER}|ptrue |pfalse |whilel[eost] |rdvl |cnt[bhwd] x|addvl |addpl ",
+    "sve": rf"[a-z0-9.]+ {_SVE_REGISTER}|ptrue |pfalse |whilel[eost] |rdvl |addvl |addpl |"
+    r"(?:cnt|[us]?q?inc|[us]?q?dec)[bhwdp] [xw]",
 }
 # Later than ARMv8.0-A and of no feature name in a board profile. Pointer authentication in hint space (paciasp, xpaclri
 # ...) and bti do nothing on an older CPU and are no fault.
