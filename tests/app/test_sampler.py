@@ -20,8 +20,9 @@ from support.fake_firmware import COMPILERS, FAKE, ROOT, STRICT
 NOT_FINITE = -6
 RUNTIME = ROOT / "runtime_c"
 PREFIXES = {"sanitized": [], "aarch64": ["qemu-aarch64-static", "-cpu", "cortex-a53"]}
-SIZES = [1, 7, 261, 1000]
+SIZES = [1, 7, 256, 1000]
 VARIANTS = [*(("sanitized", size) for size in SIZES), ("aarch64", 261)]
+BORDER_SEED, BORDER_TOKEN = 12507, 123  # the first number is 123/256: of 256 equal tokens, 123 are passed exactly
 MAX = np.finfo(np.float32).max
 TINY = np.finfo(np.float32).smallest_subnormal
 
@@ -83,6 +84,16 @@ def test_picks_and_hash_are_the_reference_s(sampler: tuple[int, Sampler], temper
     random = np.random.default_rng(1).normal(0, 4, (40, size)).astype(np.float32)
     logits = np.concatenate([hard_logits(size), random])
     assert run(logits, temperature, top_p, 42) == expected(logits, temperature, top_p, 42)
+
+
+@pytest.mark.parametrize("top_p", [1.0, 0.99])
+def test_a_draw_on_the_border_of_two_tokens_is_the_second_one_s(sampler: tuple[int, Sampler], top_p: float) -> None:
+    size, run = sampler
+    logits = np.zeros((1, size), np.float32)
+    assert SplitMix64(BORDER_SEED).uniform() * 256 == BORDER_TOKEN
+    picked = run(logits, 1.0, top_p, BORDER_SEED)[0]
+    assert picked == expected(logits, 1.0, top_p, BORDER_SEED)[0]
+    assert top_p < 1 or size != 256 or picked == [BORDER_TOKEN]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
