@@ -71,12 +71,12 @@ class Bench:
         quantized, report = quantize_model(self.model, options)
         seconds = time.monotonic() - start
         got = forward(quantized.config, dequantized(quantized), self.held_out.sequences)
-        agreement = compare_logits(self.wanted, got)
-        top1 = 100 * agreement.top1_equal / agreement.tokens
+        kl = compare_logits(self.wanted, got)
+        size, top1 = f"{report.bytes:,}", 100 * kl.top1_equal / kl.tokens
+        divergence = f"{kl.mean_kl:.1e} | {kl.median_kl:.1e} | {kl.p99_kl:.1e}"
+        answers = f"{top1:.2f} % | {self.exact(got):.1f} %"
         print(
-            f"| {label} | {method} | {group_size} | {report.bytes:,} | {agreement.mean_kl:.2e} | {top1:.2f} % "
-            f"| {self.exact(got):.1f} % | {seconds:.1f} s |",
-            flush=True,
+            f"| {label} | {method} | {group_size} | {size} | {divergence} | {answers} | {seconds:.1f} s |", flush=True
         )
 
 
@@ -97,7 +97,8 @@ def main() -> None:
     print(f"calibration: {len(calibration)} sequences, {sum(map(len, calibration))} tokens")
     print(f"held out: {len(bench.held_out.sequences)} records, {len(bench.wanted)} positions")
     print(f"float32: {bench.exact(bench.wanted):.1f} % exact\n")
-    print("| formats | method | group | bytes | mean KL | top-1 | exact | time |\n|---|---|---|---|---|---|---|---|")
+    print("| formats | method | group | bytes | KL mean | median | 99 % | top-1 | exact | time |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for method in ("rtn", "awq"):
         for group_size in (128, 64, 32):
             bench.row(*FORMAT_VARIANTS[0][:1], method, group_size, {})

@@ -19,7 +19,9 @@ class Agreement:
     """Teacher-forced comparison over `tokens` positions. KL in nats."""
 
     tokens: int
-    mean_kl: float
+    mean_kl: float  # a few positions whose routing flipped dominate it
+    median_kl: float
+    p99_kl: float
     max_kl: float
     top1_equal: int
 
@@ -39,7 +41,14 @@ def compare_logits(wanted: NDArray[Any], got: NDArray[Any]) -> Agreement:
     """KL and top-1 agreement (ties: lowest index) of two logits arrays [n, vocab]."""
     kl = teacher_forced_kl(wanted, got)
     equal = int(np.sum(wanted.argmax(axis=-1) == got.argmax(axis=-1)))
-    return Agreement(len(kl), float(kl.mean()), float(kl.max()), equal)
+    return Agreement(
+        tokens=len(kl),
+        mean_kl=float(kl.mean()),
+        median_kl=float(np.median(kl)),
+        p99_kl=float(np.quantile(kl, 0.99)),
+        max_kl=float(kl.max()),
+        top1_equal=equal,
+    )
 
 
 def dequantized(quantized: QuantizedModel) -> dict[str, F32]:
