@@ -287,7 +287,8 @@ def run(build_dir: Path, device: str, timeout: float, arguments: tuple[str, ...]
         sys.stdout.buffer.write(chunk)
         sys.stdout.buffer.flush()
 
-    transcript = run_firmware(runner, built.elf, arguments, timeout_s=timeout, on_stdout=show)
+    stdin = sys.stdin.buffer if "--stdin" in arguments else None
+    transcript = run_firmware(runner, built.elf, arguments, stdin=stdin, timeout_s=timeout, on_stdout=show)
     click.echo(transcript.stderr, err=True, nl=False)
     sys.exit(transcript.exit_code)
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from colibri_build.artifacts import BuildPlan, BuildReport
 from colibri_build.pipeline import Events
 from colibri_build.quantize.report import QuantizeReport
-from colibri_build.run.verify import VerifyReport
+from colibri_build.run.verify import VerifyReport, VerifyResult
 from colibri_build.target.board import BoardSummary
 from colibri_build.target.doctor import Finding
 
@@ -128,17 +128,29 @@ def verify_table(report: VerifyReport) -> Table:
         ("reference", "left"),
     )
     for row in report.results:
-        same = Text("equal", style="green") if row.ids_equal else Text("DIFFERENT", style="bold red")
         style = "green" if row.hash_equal else "bold red"
         table.add_row(
             Text(row.prompt[:48]),
             str(row.threads),
             str(len(row.got_ids)),
-            same,
+            _ids_verdict(row),
             Text(row.got_hash, style=style),
             row.expected_hash,
         )
     return table
+
+
+def _ids_verdict(row: VerifyResult) -> Text:
+    """How an answer's tokens compare: where they part, or what the firmware said instead of answering."""
+    if row.error is not None:
+        return Text(f"REFUSED: {row.error}", style="bold red")
+    if not row.prompt_tokens_equal:
+        return Text("OTHER PROMPT TOKENS", style="bold red")
+    if not row.ids_equal:
+        return Text(f"DIFFERENT from token {row.first_difference}", style="bold red")
+    if not row.stop_equal:
+        return Text(f"stopped by {row.got_stop}, not {row.expected_stop}", style="bold red")
+    return Text("equal", style="green")
 
 
 def quantize_table(report: QuantizeReport) -> Table:
