@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from colibri_build.elf.code_checks import code_checks
-from colibri_build.elf.disassembly import Function, disassemble
+from colibri_build.elf.disassembly import Function, Listing, disassemble
 from colibri_build.elf.isa import fused_rule, rules_for, unknown_rule
 from colibri_build.target.board import load_board
 from colibri_build.target.toolchain import resolve_toolchain
@@ -103,7 +103,7 @@ def assemble(tmp: Path, arch: str, instructions: list[str]) -> Path:
 
 def functions_of(tmp: Path, arch: str, objdump: str, instructions: list[str]) -> dict[str, Function]:
     toolchain = replace(resolve_toolchain(load_board(BOARDS[arch]), "debian-gcc", check=False), objdump=(objdump,))
-    return {f.name: f for f in disassemble((assemble(tmp, arch, instructions),), toolchain)}
+    return {f.name: f for f in disassemble((assemble(tmp, arch, instructions),), toolchain).functions()}
 
 
 def groups_in(function: Function, arch: str) -> set[str]:
@@ -156,25 +156,23 @@ def test_a_board_with_a_feature_may_use_it() -> None:
     assert "crc32" not in groups["cortex-a53"]
 
 
+def listing_of(**functions: str) -> Listing:
+    """What objdump would print for functions of one instruction."""
+    lines = [line for name, code in functions.items() for line in (f"0000 <{name}>:", f"  4:\tb82083ff \t{code}")]
+    return Listing(tuple(lines), "aarch64")
+
+
 def test_only_the_librarys_functions_are_excused_and_only_for_their_group() -> None:
     board = load_board("cortex-a53")
-    swap, sve = "swp w0, w0, [x1]", "cntb x0"
-    linked = [
-        Function("__aarch64_swp4_acq", (swap,)),
-        Function("__memcpy_sve", (sve,)),
-        Function("main", ("nop",)),
-    ]
-    assert code_checks([Function("main", ("nop",))], linked, board, 1)[1].ok
-    for guilty in (
-        Function("__aarch64_swp4_acq", (sve,)),
-        Function("memcpy", (swap,)),
-        Function("my__aarch64_swp4", (swap,)),
-    ):
-        check = code_checks([Function("main", ("nop",))], [*linked, guilty], board, 1)[1]
+    swap, sve = "swp\tw0, w0, [x1]", "cntb\tx0"
+    own, library = listing_of(main="nop"), {"__aarch64_swp4_acq": swap, "__memcpy_sve": sve, "main": "nop"}
+    assert code_checks(own, listing_of(**library), board, 1)[1].ok
+    for name, code in (("__aarch64_cas4_acq", sve), ("memcpy", swap), ("my__aarch64_swp4", swap)):
+        check = code_checks(own, listing_of(**library, **{name: code}), board, 1)[1]
         assert not check.ok
-        assert guilty.name in check.detail
-    own = [Function("__aarch64_swp4_acq", (swap,))]  # a function of ours with the library's name
-    assert not code_checks(own, linked, board, 1)[1].ok
+        assert check.detail.startswith(f"{name} has `{code.expandtabs(1)}`")
+    impostor = listing_of(__aarch64_swp4_acq=swap)  # a function of ours with the library's name
+    assert not code_checks(impostor, listing_of(**library), board, 1)[1].ok
 
 
 def test_padding_of_zero_bytes_is_no_instruction(tmp_path: Path) -> None:

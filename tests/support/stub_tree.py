@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -52,11 +53,18 @@ int main(void) {
 """
 
 
+def main_program(before: str = "", inside: str = "") -> str:
+    """MAIN_C with text before its functions and at the start of main."""
+    text = MAIN_C.replace("static unsigned", before + "static unsigned", 1)
+    return text.replace("int main(void) {\n", "int main(void) {\n" + inside, 1)
+
+
 def tiny_folder(tmp: Path, **changes: object) -> ModelFolder:
     """A model folder of random codes; `changes` are arguments of random_quantized."""
     return write_model_folder(random_quantized(**changes), tmp / "model")  # type: ignore[arg-type]
 
 
+@lru_cache
 def target(board: str = "x86-64-v3", toolchain: str = "debian-gcc") -> tuple[Board, Toolchain]:
     """A board and its toolchain."""
     loaded = load_board(board)

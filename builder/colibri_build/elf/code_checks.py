@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from colibri_build.artifacts import Check
-from colibri_build.elf.disassembly import Function
+from colibri_build.elf.disassembly import Listing
 from colibri_build.elf.isa import Rule, fused_rule, rules_for, unknown_rule
 from colibri_build.target.board import Board
 
@@ -23,17 +23,15 @@ class Match:
     line: str
 
 
-def code_checks(
-    objects: Sequence[Function], linked: Sequence[Function], board: Board, n_files: int
-) -> tuple[Check, ...]:
+def code_checks(objects: Listing, linked: Listing, board: Board, n_files: int) -> tuple[Check, ...]:
     """Judge our own `objects` without exception, and the `linked` binary with what the C library guards.
 
     Fused multiply-add is looked for in our objects alone: the C library's own arithmetic reaches no logit.
     """
     rules = rules_for(board)
-    ours = {function.name for function in objects}
+    ours = objects.names()
     groups = ", ".join(rule.group for rule in rules)
-    seen = f"{len(objects)} functions in {n_files} objects"
+    seen = f"{len(ours)} functions in {n_files} objects"
     in_binary = _matches(linked, rules)
     guarded = {match.function for match in in_binary if _is_guarded(match, ours)}
     return (
@@ -45,7 +43,7 @@ def code_checks(
         _check(
             "binary holds only the board's instructions",
             [match for match in in_binary if not _is_guarded(match, ours)],
-            f"{len(linked)} functions; {len(guarded)} of the C library's hold newer ones behind a run-time check",
+            f"{len(linked.names())} functions; {len(guarded)} of the C library's hold newer ones behind a run-time check",
         ),
         _check("no fused multiply-add", _matches(objects, (fused_rule(board.arch),)), seen),
     )
@@ -64,26 +62,18 @@ def _check(name: str, matches: Sequence[Match], detail: str) -> Check:
     return Check(name, False, "; ".join(found) + more)
 
 
-def _index(functions: Iterable[Function]) -> dict[str, dict[str, None]]:
-    """Instruction -> names of the functions that contain it, in order. Code repeats itself: most are seen once."""
-    index: dict[str, dict[str, None]] = {}
-    for function in functions:
-        for line in function.code:
-            index.setdefault(line, {})[function.name] = None
-    return index
-
-
-def _matches(functions: Iterable[Function], rules: Sequence[Rule]) -> list[Match]:
+def _matches(listing: Listing, rules: Sequence[Rule]) -> list[Match]:
     """One entry a function and rule."""
-    index = _index(functions)
-    text = "\n".join(index)
+    instructions = listing.instructions()
+    text = "\n".join(instructions)
+    hits = [(rule, _line_at(text, match.start())) for rule in rules for match in rule.pattern.finditer(text)]
+    owners = listing.owners({form for _, line in hits for form in instructions[line]})
     found: dict[tuple[str, str], Match] = {}
-    for rule in rules:
-        for match in rule.pattern.finditer(text):
-            line = _line_at(text, match.start())
-            for name in index[line]:
+    for rule, line in hits:
+        for form in instructions[line]:
+            for name in owners[form]:
                 found.setdefault((name, rule.group), Match(name, rule, line))
-    return list(found.values())
+    return sorted(found.values(), key=lambda match: (match.function, match.rule.group))
 
 
 def _is_guarded(match: Match, ours: Set[str]) -> bool:

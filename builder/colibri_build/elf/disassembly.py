@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,10 +29,61 @@ class Function:
     code: tuple[str, ...]
 
 
-def disassemble(files: Sequence[Path], toolchain: Toolchain) -> tuple[Function, ...]:
+@dataclass(frozen=True)
+class Listing:
+    """What objdump printed. A C library has 100 000 lines, most of them repeated: each distinct one is read once."""
+
+    lines: tuple[str, ...]
+    arch: str
+
+    def names(self) -> set[str]:
+        """Names of all functions."""
+        return {match[1] for line in self.lines if line.endswith(">:") and (match := _FUNCTION.match(line))}
+
+    def instructions(self) -> dict[str, set[str]]:
+        """Each distinct instruction, and the forms in which it was printed (without addresses)."""
+        printed: dict[str, set[str]] = {}
+        for tail in {_tail(line) for line in self.lines if line[:1] == " "}:
+            text = _normal(tail.strip().split("\t"), self.arch)
+            if text:
+                printed.setdefault(text, set()).add(tail)
+        return printed
+
+    def owners(self, printed: Set[str]) -> dict[str, dict[str, None]]:
+        """Names of the functions, in order, that hold a printed form."""
+        found: dict[str, dict[str, None]] = {tail: {} for tail in printed}
+        name = ""
+        for line in self.lines if printed else ():
+            if line[:1] == " ":
+                tail = _tail(line)
+                if tail in printed:
+                    found[tail][name] = None
+            elif match := _FUNCTION.match(line):
+                name = match[1]
+        return found
+
+    def functions(self) -> tuple[Function, ...]:
+        """Every function with its whole code."""
+        found: list[tuple[str, list[str]]] = []
+        for line in self.lines:
+            if line[:1] == " ":
+                text = _normal(_tail(line).strip().split("\t"), self.arch)
+                if text and found:
+                    found[-1][1].append(text)
+            elif match := _FUNCTION.match(line):
+                found.append((match[1], []))
+        return tuple(Function(name, tuple(code)) for name, code in found if code)
+
+
+def _tail(line: str) -> str:
+    """A line without its address."""
+    return line[line.find(":") + 1 :]
+
+
+def disassemble(files: Sequence[Path], toolchain: Toolchain) -> Listing:
     """Disassemble the code sections of ELF files. Raises InspectError if objdump fails."""
     if not files:
-        return ()
+        return Listing((), toolchain.arch)
     flags = ["-d", _LLVM_AARCH64] if _is_llvm(toolchain) and toolchain.arch == "aarch64" else ["-d"]
     if not _is_llvm(toolchain):
         flags += ["--wide"]
@@ -40,30 +91,11 @@ def disassemble(files: Sequence[Path], toolchain: Toolchain) -> tuple[Function, 
     done = run_quietly(command, timeout=_DEADLINE_S)
     if not done.ok:
         raise InspectError(f"{command[0]} failed: {done.first_line}", hint=toolchain.install)
-    return tuple(_functions(done.stdout, toolchain.arch))
+    return Listing(tuple(done.stdout.splitlines()), toolchain.arch)
 
 
 def _is_llvm(toolchain: Toolchain) -> bool:
     return "llvm" in Path(toolchain.objdump[0]).name
-
-
-def _functions(listing: str, arch: str) -> Iterator[Function]:
-    name, code = "", list[str]()
-    known: dict[str, str] = {}  # line without its address -> instruction; code repeats itself
-    for line in listing.splitlines():
-        if line[:1] == " ":
-            rest = line[line.find(":") + 1 :]
-            text = known.get(rest)
-            if text is None:
-                text = known[rest] = _normal(rest.strip().split("\t"), arch)
-            if text:
-                code.append(text)
-        elif match := _FUNCTION.match(line):
-            if code:
-                yield Function(name, tuple(code))
-            name, code = match[1], []
-    if code:
-        yield Function(name, tuple(code))
 
 
 def _normal(columns: list[str], arch: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from colibri_build.artifacts import BuildPlan, BuildReport, Check, Firmware, ModelFolder
 from colibri_build.elf.code_checks import code_checks, objects_missing
-from colibri_build.elf.disassembly import Function, disassemble
+from colibri_build.elf.disassembly import Listing, disassemble
 from colibri_build.elf.facts import ALLOC, ElfFacts, read_facts
 from colibri_build.elf.plan_checks import plan_checks
 from colibri_build.elf.shape_checks import shape_checks
@@ -38,11 +38,11 @@ def inspect_firmware(
     objects = tuple(sorted(objects_folder.rglob("*.o")))
     own = disassemble(objects, toolchain)
     linked = disassemble((firmware.elf,), toolchain)
-    frames, measured = _frames(objects_folder, own, board)
+    frames, measured = _frames(objects_folder, own)
     checks = (
         *shape_checks(elf, board),
         *weight_checks(elf, folder),
-        *(code_checks(own, linked, board, len(objects)) if own else (objects_missing(objects_folder),)),
+        *(code_checks(own, linked, board, len(objects)) if objects else (objects_missing(objects_folder),)),
         stack_check(frames, measured, plan),
         *plan_checks(elf, plan),
         _no_paths(elf, firmware.elf.resolve().parent),
@@ -68,10 +68,10 @@ def report_to_json(report: BuildReport) -> dict[str, Any]:
     }
 
 
-def _frames(objects_folder: Path, own: Sequence[Function], board: Board) -> tuple[list[Frame], bool]:
+def _frames(objects_folder: Path, own: Listing) -> tuple[list[Frame], bool]:
     """Stack frames, and whether the compiler measured them."""
     measured = frames_from_su(sorted(objects_folder.rglob("*.su")))
-    return (measured, True) if measured else (frames_from_code(own, board.arch), False)
+    return (measured, True) if measured else (frames_from_code(own.functions(), own.arch), False)
 
 
 def _deepest(frames: Sequence[Frame]) -> tuple[tuple[str, int], ...]:
