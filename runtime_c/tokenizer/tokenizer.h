@@ -8,7 +8,8 @@
 #include "colibri.h"
 
 /* Encodes `length` bytes of UTF-8, special tokens in the text and the model's prefix ids included. Writes at most
- * `capacity` ids and their number to n_ids. COLIBRI_E_INVALID_UTF8, COLIBRI_E_PROMPT_TOO_LONG (more than capacity). */
+ * `capacity` ids and their number to n_ids, 0 on an error. COLIBRI_E_INVALID_UTF8, COLIBRI_E_PROMPT_TOO_LONG (more than
+ * capacity, or a single word of more than 65535 bytes: work memory is static). Not reentrant. */
 COLIBRI_MUST_CHECK colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int capacity, int *n_ids);
 
 /* Up to 3 bytes of a character whose end has not come yet. Zero it at the start of a stream. */

@@ -38,8 +38,31 @@ def test_ids_of_a_large_multilingual_text_equal_the_library(make_firmware: Make,
 def test_every_kind_of_tokenizer_gives_the_ids_of_the_library(make_firmware: Make, kind: str) -> None:
     tokenizer = KINDS[kind]()
     firmware = make_firmware(tokenizer, "sanitized")
-    texts = ["", " ", "  ", "a", "\t", " \ta", "\u3000a", *SENTENCES, *pieces_of(corpus(), 1)]
+    texts = [
+        "",
+        " ",
+        "  ",
+        "a",
+        "\t",
+        " \ta",
+        "\u3000a",
+        "bb",
+        " bb",
+        "ab",
+        "cad bee\tfa",
+        *SENTENCES,
+        *pieces_of(corpus(), 1),
+    ]
     for text in texts:
+        assert firmware.encode(text) == (OK, tokenizer.encode(text).ids), ascii(text)
+
+
+def test_whole_words_of_the_vocabulary_are_taken_whole_behind_a_prefix_space_too(make_firmware: Make) -> None:
+    tokenizer = KINDS["prefixed_words"]()
+    firmware = make_firmware(tokenizer, "sanitized")
+    rng = random.Random(6)
+    for _ in range(1500):
+        text = "".join(rng.choice("aabbcdef é\n") for _ in range(rng.randrange(1, 9)))
         assert firmware.encode(text) == (OK, tokenizer.encode(text).ids), ascii(text)
 
 

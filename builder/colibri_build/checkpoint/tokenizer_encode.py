@@ -11,7 +11,10 @@ from colibri_build.artifacts import Tokenizer
 
 @lru_cache(maxsize=4)
 def _library_tokenizer(json_bytes: bytes) -> tokenizers.Tokenizer:
-    return tokenizers.Tokenizer.from_buffer(json_bytes)
+    library = tokenizers.Tokenizer.from_buffer(json_bytes)
+    library.no_truncation()  # as the firmware, which tells of a prompt that is too long
+    library.no_padding()
+    return library
 
 
 def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
