@@ -56,8 +56,9 @@ occur in training at all.
 ## Training
 
 AdamW for {steps} steps of {batch} samples (each sample is new), cosine schedule with warm-up, loss on the
-answer alone, plus Mixtral's load-balancing loss. Seed {seed}, {threads} thread(s), fp32, {minutes} minutes on a shared
-x86-64 machine. The weights were rounded to bf16 at the end; all figures are those of the rounded weights.
+answer alone, plus Mixtral's load-balancing loss. Seed {seed}, {threads} thread(s), fp32. It took {cpu_minutes} minutes of
+processor time, {minutes} minutes by the clock on a shared x86-64 machine. The weights were rounded to bf16 at the end;
+all figures are those of the rounded weights.
 
 ## Figures
 

@@ -1,0 +1,166 @@
+"""The example model and the generator of its data, without torch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+import pytest
+from tokenizers import Tokenizer
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+
+from cabin_voice import commands  # noqa: E402
+from cabin_voice.grammar import expand, expand_all  # noqa: E402
+from cabin_voice.noise import add_typos  # noqa: E402
+from cabin_voice.refusals import REFUSAL, REFUSALS  # noqa: E402
+from cabin_voice.wording import number_words  # noqa: E402
+
+HERE = EXAMPLES / "cabin_voice"
+MODEL = HERE / "model"
+RULES = [*commands.RULES, *REFUSALS]
+
+
+@pytest.fixture(scope="module")
+def held_out() -> tuple[commands.Sample, ...]:
+    return commands.held_out_samples()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(MODEL / "tokenizer.json"))
+
+
+def patterns(held: bool) -> set[str]:
+    chosen = (pattern for rule in RULES for pattern in (rule.held if held else rule.train))
+    return {text for pattern in chosen for text in expand_all(pattern.removeprefix("~"))}
+
+
+def test_same_seed_gives_same_samples() -> None:
+    assert list(islice(commands.training_samples(5), 300)) == list(islice(commands.training_samples(5), 300))
+
+
+def test_other_seed_gives_other_samples() -> None:
+    assert list(islice(commands.training_samples(5), 20)) != list(islice(commands.training_samples(6), 20))
+
+
+def test_expected_lines_are_compact_json() -> None:
+    for sample in islice(commands.training_samples(3), 3000):
+        meaning = json.loads(sample.expected)
+        assert isinstance(meaning, dict)
+        assert sample.expected == json.dumps(meaning, separators=(",", ":"))
+        assert meaning == REFUSAL or "act" in meaning or len(meaning["do"]) == 2
+        assert "\n" not in sample.prompt
+        assert sample.prompt == sample.prompt.strip()
+
+
+def test_held_out_patterns_are_not_trained() -> None:
+    assert not patterns(held=True) & patterns(held=False)
+
+
+def test_every_rule_has_held_out_patterns() -> None:
+    assert [rule.name for rule in RULES if not rule.held] == []
+
+
+def test_held_out_prompts_are_not_trained(held_out: tuple[commands.Sample, ...]) -> None:
+    prompts = {sample.prompt for sample in held_out}
+    assert len(prompts) == commands.HELDOUT_SIZE
+    assert prompts.isdisjoint(sample.prompt for sample in islice(commands.training_samples(1), 20_000))
+
+
+def test_held_out_set_has_every_class(held_out: tuple[commands.Sample, ...]) -> None:
+    assert {sample.kind for sample in held_out} == set(commands.HELDOUT_PLAN)
+
+
+def test_one_prompt_has_one_meaning() -> None:
+    meanings: dict[str, str] = {}
+    for sample in islice(commands.training_samples(9), 20_000):
+        key = sample.prompt.lower().rstrip(".!?")
+        assert meanings.setdefault(key, sample.expected) == sample.expected, key
+
+
+@pytest.mark.parametrize("name", sorted(commands.COMMITTED))
+def test_committed_text_comes_from_the_generator(name: str) -> None:
+    assert (HERE / name).read_text(encoding="utf-8") == commands.COMMITTED[name]()
+
+
+def test_sizes_of_the_text_files(held_out: tuple[commands.Sample, ...]) -> None:
+    assert (HERE / "calibration.txt").stat().st_size <= 40_000
+    prompts = (HERE / "prompts.txt").read_text(encoding="utf-8").splitlines()
+    assert len(set(prompts)) == 20
+    assert set(prompts) <= {sample.prompt for sample in held_out}
+
+
+def test_tokenizer_round_trips_held_out_text(tokenizer: Tokenizer, held_out: tuple[commands.Sample, ...]) -> None:
+    for sample in held_out:
+        text = f"{sample.prompt}\n{sample.expected}"
+        ids = tokenizer.encode(text).ids
+        assert tokenizer.decode(ids) == text
+        assert ids == tokenizer.encode(sample.prompt).ids + tokenizer.encode("\n" + sample.expected).ids
+        assert len(tokenizer.encode("\n" + sample.expected).ids) <= 63
+        assert len(ids) <= 128
+
+
+def test_tokenizer_knows_every_byte_and_single_digits(tokenizer: Tokenizer) -> None:
+    strange = "naïve 日本 🚗 \x00\x7f ~tab\t"
+    assert tokenizer.decode(tokenizer.encode(strange).ids) == strange
+    assert tokenizer.encode("1500").tokens == ["1", "5", "0", "0"]
+    assert tokenizer.token_to_id("<|end|>") == 0
+
+
+def test_model_is_a_small_mixtral(tokenizer: Tokenizer) -> None:
+    config = json.loads((MODEL / "config.json").read_text(encoding="utf-8"))
+    assert config["architectures"] == ["MixtralForCausalLM"]
+    assert (config["num_local_experts"], config["num_experts_per_tok"]) == (8, 2)
+    assert config["num_hidden_layers"] >= 4
+    assert config["num_key_value_heads"] < config["num_attention_heads"]
+    assert config["head_dim"] * config["num_attention_heads"] == config["hidden_size"]
+    assert config["vocab_size"] == tokenizer.get_vocab_size()
+    assert config["eos_token_id"] == tokenizer.token_to_id("<|end|>")
+    assert not config["tie_word_embeddings"]
+    assert (MODEL / "model.safetensors").stat().st_size <= 5_000_000
+
+
+def test_figures_reach_the_target() -> None:
+    figures = json.loads((MODEL / "figures.json").read_text(encoding="utf-8"))
+    total = figures["all"]["all"]
+    assert total["samples"] == commands.HELDOUT_SIZE
+    assert total["right"] / total["samples"] >= 0.9
+    assert figures["transformers_max_logit_difference"] < 1e-4
+    assert min(min(row) for row in figures["expert_shares"]) > 0.02
+
+
+def test_groups_may_nest() -> None:
+    assert expand_all("(a|b(c|)) d") == {"a d", "bc d", "b d"}
+
+
+def test_unbalanced_pattern_is_an_error() -> None:
+    with pytest.raises(ValueError, match="unbalanced"):
+        expand("(a|b", Random(1))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "zero"),
+        (19, "nineteen"),
+        (40, "forty"),
+        (2.1, "two point one"),
+        (3000, "three thousand"),
+        (100, "hundred"),
+    ],
+)
+def test_numbers_in_words(value: float, words: str) -> None:
+    assert words in number_words(value, Random(1))
+
+
+def test_typos_leave_numbers_alone() -> None:
+    text = "set spindle to seventeen hundred 1500"
+    for seed in range(50):
+        changed = add_typos(text, Random(seed))
+        assert changed != text
+        assert changed.endswith("seventeen hundred 1500")
