@@ -1,8 +1,8 @@
 /* Products with 4-bit weights for NEON; matvec_w4_portable.c is the specification.
  *
  * A 16-byte granule of the layout (one row, one block) is one register. A row has 8 partial sums of 16 bits for each
- * plane; a group adds at most 16 products to one: 16 * 15 * 128 = 30720 <= 32767. The sums of 4 rows are kept in
- * registers at a time: with two planes 8 rows would need 16 of them, and compilers spill. */
+ * plane; a group adds at most 16 products to one: 16 * 15 * 128 = 30720 <= 32767. With two planes (a16) the sums of 4
+ * rows are kept at a time: 8 rows would need 16 registers for them, and compilers spill. */
 #include <arm_neon.h>
 
 #include "kernels/inline.h"
@@ -39,28 +39,43 @@ ALWAYS_INLINE int16x8_t first_products(Codes codes, int8x16_t front, int8x16_t b
 }
 
 #if MODEL_ACTIVATION_BITS == 16
-/* d of rows 0-3 of a panel (codes, zero points as they come) or 4-7 (both moved on by the caller) for one group. */
+/* Partial sums of 4 rows, one register a row and plane. */
+typedef struct {
+    int16x8_t high[HALF_ROWS];
+    int16x8_t low[HALF_ROWS];
+} HalfSums;
+
+/* Adds the products of one block (first: starts with them); codes: granule of the first of the 4 rows. */
+ALWAYS_INLINE void multiply_block(HalfSums *sums, const uint8_t *codes, const int8_t *high, const int8_t *low,
+                                  int first) {
+    const int8x16_t high_front = vld1q_s8(high);
+    const int8x16_t high_back = vld1q_s8(high + 16);
+    const int8x16_t low_front = vld1q_s8(low);
+    const int8x16_t low_back = vld1q_s8(low + 16);
+    for (int row = 0; row < HALF_ROWS; row++) {
+        const Codes c = load_codes(codes + 32 * row);
+        sums->high[row] =
+            first ? first_products(c, high_front, high_back) : add_products(sums->high[row], c, high_front, high_back);
+        sums->low[row] =
+            first ? first_products(c, low_front, low_back) : add_products(sums->low[row], c, low_front, low_back);
+    }
+}
+
+/* d of 4 rows for one group of n_blocks blocks; codes: granule of the first of them. */
 ALWAYS_INLINE int32x4_t half_products(const uint8_t *codes, int16x4_t zeros, const Activation *x, int group,
                                       int n_blocks) {
     const int8_t *high = x->high + group * MODEL_GROUP_SIZE;
     const int8_t *low = x->low + group * MODEL_GROUP_SIZE;
-    int16x8_t high_sums[HALF_ROWS], low_sums[HALF_ROWS];
-    for (int block = 0; block < n_blocks; block++, high += BLOCK_INPUTS, low += BLOCK_INPUTS) {
-        const int8x16_t high_front = vld1q_s8(high);
-        const int8x16_t high_back = vld1q_s8(high + 16);
-        const int8x16_t low_front = vld1q_s8(low);
-        const int8x16_t low_back = vld1q_s8(low + 16);
-        for (int row = 0; row < HALF_ROWS; row++) {
-            const Codes c = load_codes(codes + block * W4_BLOCK_BYTES + 32 * row);
-            high_sums[row] = block == 0 ? first_products(c, high_front, high_back)
-                                        : add_products(high_sums[row], c, high_front, high_back);
-            low_sums[row] = block == 0 ? first_products(c, low_front, low_back)
-                                       : add_products(low_sums[row], c, low_front, low_back);
-        }
-    }
+    HalfSums sums;
+    multiply_block(&sums, codes, high, low, 1);
+    /* Not unrolled: gcc would mix the two halves of the panel, and spill. */
+#pragma GCC unroll 1
+    for (int block = 1; block < n_blocks; block++)
+        multiply_block(&sums, codes + block * W4_BLOCK_BYTES, high + block * BLOCK_INPUTS, low + block * BLOCK_INPUTS,
+                       0);
     int32x4_t wide[HALF_ROWS]; /* 256 * high + low, two partial sums of each */
     for (int row = 0; row < HALF_ROWS; row++)
-        wide[row] = vpadalq_s16(vshlq_n_s32(vpaddlq_s16(high_sums[row]), 8), low_sums[row]);
+        wide[row] = vpadalq_s16(vshlq_n_s32(vpaddlq_s16(sums.high[row]), 8), sums.low[row]);
     int32x4_t d = sum_four_rows(wide[0], wide[1], wide[2], wide[3]);
     d = vmlsl_n_s16(d, vshl_n_s16(zeros, 8), x->high_sums[group]);
     return vmlsl_n_s16(d, zeros, x->low_sums[group]);
@@ -77,34 +92,46 @@ ALWAYS_INLINE PanelSums add_group(PanelSums y, const uint8_t *codes, const uint8
     return y;
 }
 #else
-/* d of 4 rows from their partial sums. */
-ALWAYS_INLINE int32x4_t finish_half(const int16x8_t sums[HALF_ROWS], int16x4_t zeros, int16_t input_sum) {
-    const int32x4_t d =
-        sum_four_rows(vpaddlq_s16(sums[0]), vpaddlq_s16(sums[1]), vpaddlq_s16(sums[2]), vpaddlq_s16(sums[3]));
-    return vmlsl_n_s16(d, zeros, input_sum);
+/* Partial sums of the 8 rows of a panel, one register a row. */
+typedef struct {
+    int16x8_t rows[PANEL_ROWS];
+} BlockSums;
+
+/* Adds the products of one block (first: starts with them). */
+ALWAYS_INLINE void multiply_block(BlockSums *sums, const uint8_t *codes, const int8_t *inputs, int first) {
+    const int8x16_t front = vld1q_s8(inputs);
+    const int8x16_t back = vld1q_s8(inputs + 16);
+    for (int i = 0; i < PANEL_ROWS; i++) {
+        const Codes c = load_codes(codes + 16 * i); /* rows 0 4 1 5 2 6 3 7 */
+        const int row = i / 2 + i % 2 * HALF_ROWS;
+        sums->rows[row] = first ? first_products(c, front, back) : add_products(sums->rows[row], c, front, back);
+    }
+}
+
+/* The sums of 4 rows over their partial sums. */
+ALWAYS_INLINE int32x4_t sum_half(const int16x8_t sums[HALF_ROWS]) {
+    return sum_four_rows(vpaddlq_s16(sums[0]), vpaddlq_s16(sums[1]), vpaddlq_s16(sums[2]), vpaddlq_s16(sums[3]));
 }
 
 /* The products of one more group added; scales: the record of this panel and group. */
 ALWAYS_INLINE PanelSums add_group(PanelSums y, const uint8_t *codes, const uint8_t *scales, const Activation *x,
                                   int group, int n_blocks) {
     const int8_t *inputs = x->high + group * MODEL_GROUP_SIZE;
-    int16x8_t front_sums[HALF_ROWS], back_sums[HALF_ROWS];
-    for (int block = 0; block < n_blocks; block++, codes += W4_BLOCK_BYTES, inputs += BLOCK_INPUTS) {
-        const int8x16_t front = vld1q_s8(inputs);
-        const int8x16_t back = vld1q_s8(inputs + 16);
-        for (int row = 0; row < HALF_ROWS; row++) {
-            const Codes a = load_codes(codes + 32 * row);
-            const Codes b = load_codes(codes + 32 * row + 16);
-            front_sums[row] =
-                block == 0 ? first_products(a, front, back) : add_products(front_sums[row], a, front, back);
-            back_sums[row] = block == 0 ? first_products(b, front, back) : add_products(back_sums[row], b, front, back);
-        }
+    BlockSums sums;
+    multiply_block(&sums, codes, inputs, 1);
+    /* Not unrolled: gcc would spill two of the sums. */
+#pragma GCC unroll 1
+    for (int block = 1; block < n_blocks; block++) {
+        codes += W4_BLOCK_BYTES;
+        inputs += BLOCK_INPUTS;
+        multiply_block(&sums, codes, inputs, 0);
     }
     const int16x8_t zeros = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(scales + 2 * PANEL_ROWS)));
-    const int32x4_t front_d = finish_half(front_sums, vget_low_s16(zeros), x->high_sums[group]);
-    const int32x4_t back_d = finish_half(back_sums, vget_high_s16(zeros), x->high_sums[group]);
-    y.front = add_scaled_products(y.front, front_d, scales, x->scales[group]);
-    y.back = add_scaled_products(y.back, back_d, scales + 2 * HALF_ROWS, x->scales[group]);
+    const int16x8_t input_sum = vld1q_dup_s16(x->high_sums + group);
+    const int32x4_t front = vmlsl_s16(sum_half(sums.rows), vget_low_s16(zeros), vget_low_s16(input_sum));
+    const int32x4_t back = vmlsl_high_s16(sum_half(sums.rows + HALF_ROWS), zeros, input_sum);
+    y.front = add_scaled_products(y.front, front, scales, x->scales[group]);
+    y.back = add_scaled_products(y.back, back, scales + 2 * HALF_ROWS, x->scales[group]);
     return y;
 }
 #endif
@@ -118,7 +145,8 @@ void matvec_w4_neon(const Matrix *w, const Activation *x, float *y, int first_pa
     const uint8_t *scales = (const uint8_t *)w->scales + (size_t)first_panel * n_groups * W4_SCALE_BYTES;
     for (int panel = first_panel; panel < last_panel; panel++) {
         PanelSums sums = {vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)};
-        for (int group = 0; group < full_groups; group++) {
+        const uint8_t *full_end = scales + full_groups * W4_SCALE_BYTES;
+        for (int group = 0; scales < full_end; group++) {
             sums = add_group(sums, codes, scales, x, group, GROUP_BLOCKS);
             codes += GROUP_BLOCKS * W4_BLOCK_BYTES;
             scales += W4_SCALE_BYTES;

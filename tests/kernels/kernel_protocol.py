@@ -76,7 +76,8 @@ def differences(cases: list[Case], results: bytes) -> list[str]:
                 )
         status, result = struct.unpack_from("<if", results, offset)
         offset += 8
-        if status != case.status or np.float32(result).tobytes() != np.float32(case.result).tobytes():
+        returned, wanted = (np.array([value], np.float32) for value in (result, case.result))
+        if status != case.status or _unequal(returned, wanted).size:
             lines.append(f"{case.name}: returned {status}, {result!r}, not {case.status}, {case.result!r}")
     if offset != len(results):
         lines.append(f"{len(results)} bytes of results, {offset} expected")

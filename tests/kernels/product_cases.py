@@ -34,9 +34,10 @@ def product_cases(group_size: int, bits: int) -> list[Case]:
 def _activation_inputs(group_size: int) -> list[tuple[str, Array]]:
     rng = np.random.default_rng(1)
     inputs = [(f"n={n}", _spread(rng, n)) for n in ALL_COLS]
-    ties = (np.arange(64) - 32).astype(np.float32) * np.float32(0.5)
-    ties[0] = 127.0  # inverse 1 in the a8 class: halves are exact ties
-    inputs.append(("ties", ties))
+    for bits, limit in numbers.ACTIVATION_MAX.items():
+        ties = (np.arange(64) - 32).astype(np.float32) * np.float32(0.5)
+        ties[0] = limit  # codes are rint(x) in this class
+        inputs.append((f"ties of a{bits}", ties))
     inputs.append(("zero", np.zeros(200, np.float32)))
     inputs.append(("denormal", np.full(200, 1e-41, np.float32)))
     for name, value in (

@@ -171,15 +171,37 @@ def _widening() -> Case:
 def _not_finite() -> list[Case]:
     """NaN must reach the results, or a broken model would run on; n = 11 puts it into a tail as well."""
     cases = []
+    nan = float("nan")
+    all_nan = np.full(11, np.nan, np.float32)
     for at in (0, 10):
         x, y = np.linspace(-2, 2, 11, dtype=np.float32), np.ones(11, np.float32)
-        x[at] = np.nan
-        all_nan = np.full(11, np.nan, np.float32)
-        cases.append(
-            Case(f"rms_norm NaN at {at}", "rms_norm", [x, y, untouched(11, "f4")], {2: all_nan}, (11,), (1e-5,))
-        )
-        cases.append(Case(f"swiglu NaN at {at}", "swiglu", [x, y], {0: numbers.silu(x) * y}, (11,)))
-        cases.append(Case(f"add NaN at {at}", "add", [y, x], {0: y + x}, (11,)))
+        x[at] = nan
+        halves = np.ones(22, np.float16)
+        mixed = np.ones(11, np.float32) * np.float32(2)
+        mixed[at] = nan
+        halves[at] = np.nan
+        e = numbers.exp(x)
+        cases += [
+            Case(f"rms_norm NaN at {at}", "rms_norm", [x, y, untouched(11, "f4")], {2: all_nan}, (11,), (1e-5,)),
+            Case(f"swiglu NaN at {at}", "swiglu", [x, y], {0: numbers.silu(x) * y}, (11,)),
+            Case(f"add NaN at {at}", "add", [y, x], {0: y + x}, (11,)),
+            Case(f"exp_shifted NaN at {at}", "exp_shifted", [x], {0: e}, (11,), (0.0, 1.0), result=nan),
+            Case(
+                f"matvec_f32 NaN at {at}",
+                "matvec_f32",
+                [y, x, untouched(1, "f4")],
+                {2: all_nan[:1]},
+                (1, 11, 2, 0, 1),
+            ),
+            Case(
+                f"attention_mix NaN at {at}",
+                "attention_mix",
+                [y[:2], halves, untouched(11, "f4")],
+                {2: mixed},
+                (11, 2),
+                (1.0,),
+            ),
+        ]
     return cases
 
 
@@ -214,5 +236,6 @@ def _scalar() -> list[Case]:
         case("sincos_f32", 4, angles, sine, cosine),
         case("round_to_int", 5, integers.astype(np.float32), np.rint(integers).astype(np.int32)),
         case("square_root", 6, positive, np.sqrt(positive)),
+        case("exp_f32 of NaN", 2, np.array([np.nan], np.float32), np.array([np.nan], np.float32)),
         case("is_finite", 7, finite, np.isfinite(finite).astype(np.int32)),
     ]
