@@ -13,11 +13,13 @@ import pytest
 
 from colibri_build.artifacts import BuildOptions, Format, Kind
 from colibri_build.compile.build import compile_tree
+from colibri_build.elf.facts import read_facts
 from colibri_build.errors import RenderError
 from colibri_build.layout import dense_layout, expert_layout
 from colibri_build.pack.reader import read_model_folder
 from colibri_build.reference.model import inverse_frequencies
-from colibri_build.render.link import FAR_WEIGHTS_BYTES, link_flags
+from colibri_build.render import link
+from colibri_build.render.link import FAR_WEIGHTS_BYTES, layout_source, link_flags
 from colibri_build.render.model_config import ABI
 from colibri_build.render.tree import render_tree, runtime_files
 from colibri_build.render.weights import MAX_XXD_BYTES, weights_source
@@ -275,13 +277,30 @@ def test_too_much_for_c_arrays_is_refused_with_the_way_out(tmp_path: Path) -> No
 def test_far_weights_get_an_address_of_their_own_only_when_needed(tmp_path: Path) -> None:
     folder = tiny_folder(tmp_path)
     _, gcc = target()
-    _, zig = target("x86-64-v3", "zig")
     small = tuple(folder.files.values())
     large = (replace(small[0], bytes=FAR_WEIGHTS_BYTES + 1),)
     assert not any("section-start" in flag for flag in link_flags(small, gcc))
     assert "-Wl,--section-start=.weights=0x100000000" in link_flags(large, gcc)
-    with pytest.raises(RenderError, match="--toolchain debian-gcc"):
-        link_flags(large, zig)
+    assert ".weights 0x" not in layout_source(folder, small)
+    assert ".weights 0x100000000 :" in layout_source(folder, large)
+
+
+@pytest.mark.parametrize("toolchain", ["debian-gcc", "clang", "zig"])
+def test_weights_at_an_address_of_their_own_link_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: str
+) -> None:
+    """Large models only differ in the limit: here it is lowered, and the firmware must give the same answer."""
+    where = target("x86-64-v3", toolchain)
+    folder = tiny_folder(tmp_path)
+    answers = []
+    for limit in (FAR_WEIGHTS_BYTES, 1):
+        monkeypatch.setattr(link, "FAR_WEIGHTS_BYTES", limit)
+        firmware = compile_tree(stub_tree(tmp_path, monkeypatch, where, folder=folder), *where)
+        section = read_facts(firmware.elf).section(".weights")
+        assert section is not None
+        assert (section.address == 0x100000000) == (limit == 1)
+        answers.append(subprocess.run([str(firmware.elf)], check=True, capture_output=True).stdout)
+    assert answers[0] == answers[1]
 
 
 def test_a_golden_prompt_without_answer_is_refused(tmp_path: Path) -> None:

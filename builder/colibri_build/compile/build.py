@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from colibri_build.artifacts import Firmware, SourceTree
@@ -87,7 +87,7 @@ class _Build:
             for step, source in zip(compiles, self._tree.sources, strict=True)
         }
         link = self._link_step([step.makes for step in compiles])
-        link_key = key_of([self._toolchain.version, *link.command], list(keys.values()))
+        link_key = self._link_key(link, list(keys.values()))
         outdated = [
             step for step in compiles if not self._stamp.is_current(self._tree.path, step.makes, keys[step.makes])
         ]
@@ -118,8 +118,15 @@ class _Build:
         """Digest of what an object depends on: command, compiler, source, all headers; weights for assembly."""
         suffixes = (".h", ".bin") if source.endswith(".S") else (".h",)
         inputs = [source, *(name for name in self._tree.files if name.endswith(suffixes))]
-        hashes = [f"{name} {self._stamp.hash_of(self._tree.path, name)}" for name in inputs]
-        return key_of([self._toolchain.version, *step.command], hashes)
+        return key_of([self._toolchain.version, *step.command], self._hashes(inputs))
+
+    def _link_key(self, step: Step, object_keys: list[str]) -> str:
+        """Digest of what the binary depends on: command, linker, objects, linker scripts."""
+        scripts = self._hashes(name for name in self._tree.files if name.endswith(".ld"))
+        return key_of([self._toolchain.version, *step.command], object_keys, scripts)
+
+    def _hashes(self, names: Iterable[str]) -> list[str]:
+        return [f"{name} {self._stamp.hash_of(self._tree.path, name)}" for name in names]
 
     def _remove_strangers(self, objects: set[str]) -> None:
         """Objects of sources that are gone: the inspection reads every object in the folder."""

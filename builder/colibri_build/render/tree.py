@@ -8,7 +8,7 @@ from colibri_build.artifacts import BuildOptions, Generation, ModelFolder, Sourc
 from colibri_build.files import write_whole
 from colibri_build.render.board_config import board_config_source
 from colibri_build.render.folder import claim, place
-from colibri_build.render.link import NO_DEBUG_SCRIPT, link_flags, no_debug_source
+from colibri_build.render.link import LAYOUT_SCRIPT, layout_source, link_flags, needs_layout_script
 from colibri_build.render.makefile import makefile_source
 from colibri_build.render.model_config import model_config_source
 from colibri_build.render.model_tables import model_tables_source
@@ -46,8 +46,8 @@ def render_tree(
         "generated/tokenizer_tables.c": tokenizer_source,
         weights_name: weights_source(folder, options.embed),
     }
-    if toolchain.family == "zig":
-        texts[NO_DEBUG_SCRIPT] = no_debug_source(folder)
+    if needs_layout_script(toolchain):
+        texts[LAYOUT_SCRIPT] = layout_source(folder, records)
     runtime = runtime_files(board)
     weights = {f"{WEIGHTS_FOLDER}/{name}": folder.path / name for name in (*folder.files, "config.json")}
     files = tuple(sorted((*texts, *runtime, *weights, "Makefile")))
