@@ -55,10 +55,15 @@ occur in training at all.
 
 ## Training
 
-AdamW for {steps} steps of {batch} samples (each sample is new), cosine schedule with warm-up, loss on the
-answer alone, plus Mixtral's load-balancing loss. Seed {seed}, {threads} thread(s), fp32. It took {cpu_minutes} minutes of
-processor time, {minutes} minutes by the clock on a shared x86-64 machine. The weights were rounded to bf16 at the end;
-all figures are those of the rounded weights.
+Two stages of AdamW with a cosine schedule, loss on the answer alone plus Mixtral's load-balancing loss:
+{steps} steps on all commands, then {widen_steps} steps in which a quarter of the samples are odd requests
+(`widen.py`). Each step has {batch} new samples. Seed {seed}, {threads} thread(s), fp32. It took {cpu_minutes} minutes of
+processor time, {minutes} minutes by the clock on a busy shared x86-64 machine. The weights were rounded to
+bf16 at the end of each stage; all figures are those of the rounded weights.
+
+The second stage was added after the first one had been measured on this held-out set: 92.7 % in all, 57.1 %
+of the refusals with held-out words. It uses no word and no pattern that is held out, and the held-out set
+was not changed, but its figures are to that extent not blind.
 
 ## Figures
 

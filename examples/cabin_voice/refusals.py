@@ -86,7 +86,7 @@ _SYLLABLES = [
 ]
 
 
-def _invented(rng: Random) -> str:
+def invented_word(rng: Random) -> str:
     """Make up a noun, so that any unknown word can lead to a refusal."""
     return "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 4))) + rng.choice(["", "n", "t", "s", "r"])
 
@@ -97,7 +97,7 @@ def _slot(train: str, held: str, invented: str) -> Slot:
         if draw.held and rng.random() < 0.6:
             return rng.choice(held.split("|")), {}
         if not draw.held and rng.random() < 0.25:
-            return invented + _invented(rng), {}
+            return invented + invented_word(rng), {}
         return rng.choice(train.split("|")), {}
 
     return fill

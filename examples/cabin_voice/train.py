@@ -1,11 +1,10 @@
 """Train the cabin-voice model on a CPU and write it as an ordinary Mixtral folder.
 
-    python -m cabin_voice.train                # all of it: tokenizer, training, rounding, figures
-    python -m cabin_voice.train --minutes 5    # a shorter run
+    python -m cabin_voice.train                  # tokenizer, first stage, second stage
+    python -m cabin_voice.train --widen-only     # the second stage alone, on the saved model
 
-The number of steps is fixed by the arguments, never by the clock, so a run can be repeated: the same
-seed, thread count and library versions give the same file. With --minutes the steps follow from the
-speed that was measured on one idle core.
+The number of steps is fixed by the arguments, never by the clock: the same seed, thread count and
+library versions give the same file.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from .commands import END, HERE, Sample, training_samples
-from .export import save_model
+from .export import load_model, save_model
 from .model import Mixtral, Shape, balance_loss
-from .tokenizer import PAD, train_tokenizer
+from .tokenizer import PAD, load_tokenizer, train_tokenizer
+from .widen import widened_samples
 
-STEPS_PER_MINUTE = 200
 BUCKET = 16
 
 
@@ -61,10 +60,10 @@ def encode(tokenizer: Tokenizer, sample: Sample) -> tuple[list[int], int]:
     return [*prompt, *answer, tokenizer.token_to_id(END)], len(prompt)
 
 
-def batches(tokenizer: Tokenizer, plan: Plan) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(tokenizer: Tokenizer, plan: Plan, samples: Iterator[Sample]) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield (tokens, targets): rows of like length; targets are -100 at the prompt and the padding."""
     pad = tokenizer.token_to_id(PAD)
-    stream = (encode(tokenizer, sample) for sample in training_samples(plan.seed))
+    stream = (encode(tokenizer, sample) for sample in samples)
     shuffler = Random(plan.seed)
     while True:
         pool = sorted((next(stream) for _ in range(plan.batch * BUCKET)), key=lambda row: len(row[0]))
@@ -96,13 +95,13 @@ def optimizer_for(model: Mixtral, plan: Plan) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=plan.peak, betas=(0.9, 0.98), foreach=True)
 
 
-def fit(model: Mixtral, tokenizer: Tokenizer, plan: Plan) -> tuple[float, float]:
+def fit(model: Mixtral, tokenizer: Tokenizer, plan: Plan, samples: Iterator[Sample]) -> tuple[float, float]:
     """Train; return the minutes it took, by the clock and of the processor."""
     pad = tokenizer.token_to_id(PAD)
     optimizer = optimizer_for(model, plan)
     begin, begin_cpu = time.monotonic(), time.process_time()
     recent = 0.0
-    for step, (tokens, targets) in zip(range(plan.steps), batches(tokenizer, plan), strict=False):
+    for step, (tokens, targets) in zip(range(plan.steps), batches(tokenizer, plan, samples), strict=False):
         for group in optimizer.param_groups:
             group["lr"] = plan.rate(step)
         answer, total = loss_of(model, tokens, targets, pad, plan.balance)
@@ -118,35 +117,51 @@ def fit(model: Mixtral, tokenizer: Tokenizer, plan: Plan) -> tuple[float, float]
     return (time.monotonic() - begin) / 60, (time.process_time() - begin_cpu) / 60
 
 
+def _save_facts(folder: Path, facts: dict[str, float]) -> None:
+    (folder / "training.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+
+
+def first_stage(plan: Plan, folder: Path) -> None:
+    """Train the tokenizer and the model from nothing, and save them."""
+    torch.manual_seed(plan.seed)
+    tokenizer = train_tokenizer()
+    model = Mixtral(Shape(vocab=tokenizer.get_vocab_size()))
+    print(f"{sum(p.numel() for p in model.parameters())} parameters, {plan.steps} steps", flush=True)
+    minutes, cpu_minutes = fit(model, tokenizer, plan, training_samples(plan.seed))
+    save_model(model, tokenizer, folder)
+    facts = {"seed": plan.seed, "steps": plan.steps, "batch": plan.batch, "threads": torch.get_num_threads()}
+    _save_facts(folder, {**facts, "minutes": round(minutes, 1), "cpu_minutes": round(cpu_minutes, 1)})
+
+
+def second_stage(plan: Plan, folder: Path) -> None:
+    """Continue from the saved weights with more requests that must be refused."""
+    torch.manual_seed(plan.seed)
+    tokenizer = load_tokenizer(folder)
+    model = load_model(folder).train()
+    minutes, cpu_minutes = fit(model, tokenizer, plan, widened_samples(plan.seed))
+    save_model(model, tokenizer, folder)
+    facts = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    facts["widen_steps"] = plan.steps
+    facts["minutes"] = round(facts["minutes"] + minutes, 1)
+    facts["cpu_minutes"] = round(facts["cpu_minutes"] + cpu_minutes, 1)
+    _save_facts(folder, facts)
+
+
 def main() -> None:
     """Train and save a model."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--out", type=Path, default=HERE / "model")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--steps", type=int, default=Plan.steps)
-    parser.add_argument("--minutes", type=float, help="choose the steps to fit into about this time")
+    parser.add_argument("--widen-steps", type=int, default=400, help="steps of the second stage")
+    parser.add_argument("--widen-only", action="store_true", help="run the second stage on the saved model")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.use_deterministic_algorithms(True)
-    torch.manual_seed(args.seed)
-    steps = int(args.minutes * STEPS_PER_MINUTE) if args.minutes else args.steps
-    plan = Plan(seed=args.seed, steps=steps)
-    tokenizer = train_tokenizer()
-    model = Mixtral(Shape(vocab=tokenizer.get_vocab_size()))
-    print(f"{sum(p.numel() for p in model.parameters())} parameters, {steps} steps", flush=True)
-    minutes, cpu_minutes = fit(model, tokenizer, plan)
-    save_model(model, tokenizer, args.out)
-    facts = {
-        "seed": plan.seed,
-        "steps": plan.steps,
-        "batch": plan.batch,
-        "threads": args.threads,
-        "minutes": round(minutes, 1),
-        "cpu_minutes": round(cpu_minutes, 1),
-    }
-    (args.out / "training.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    print(f"saved after {minutes:.1f} minutes; now run: python -m cabin_voice.evaluate")
+    if not args.widen_only:
+        first_stage(Plan(seed=args.seed, steps=args.steps), args.out)
+    second_stage(Plan(seed=args.seed + 1, steps=args.widen_steps, peak=6e-4, floor=1e-5, warmup=20), args.out)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,7 @@ from tokenizers import Tokenizer
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
-from cabin_voice import commands  # noqa: E402
+from cabin_voice import commands, refusals, widen  # noqa: E402
 from cabin_voice.grammar import expand, expand_all  # noqa: E402
 from cabin_voice.noise import add_typos  # noqa: E402
 from cabin_voice.refusals import REFUSAL, REFUSALS  # noqa: E402
@@ -164,3 +165,22 @@ def test_typos_leave_numbers_alone() -> None:
         changed = add_typos(text, Random(seed))
         assert changed != text
         assert changed.endswith("seventeen hundred 1500")
+
+
+def words(texts: list[str]) -> set[str]:
+    return set(re.findall(r"[a-z]+", " ".join(texts).lower()))
+
+
+def test_second_stage_uses_no_held_out_refusal_words() -> None:
+    held = [text for name, text in vars(refusals).items() if name.endswith("_HELD")]
+    train = [text for name, text in vars(refusals).items() if f"{name}_HELD" in vars(refusals)]
+    held += [pattern for rule in REFUSALS for pattern in rule.held]
+    train += [pattern for rule in REFUSALS for pattern in rule.train]
+    second = [widen.VERBS, widen.NOUNS, *widen.PATTERNS]
+    assert not (words(held) - words(train)) & words(second)
+
+
+def test_second_stage_avoids_the_held_out_set(held_out: tuple[commands.Sample, ...]) -> None:
+    samples = list(islice(widen.widened_samples(2), 5000))
+    assert {sample.prompt for sample in held_out}.isdisjoint(sample.prompt for sample in samples)
+    assert samples == list(islice(widen.widened_samples(2), 5000))
