@@ -11,6 +11,7 @@ from typing import Any
 from colibri_build.artifacts import BuildPlan, BuildReport, Check, Firmware, ModelFolder
 from colibri_build.elf.code_checks import code_checks, objects_missing
 from colibri_build.elf.disassembly import Listing, disassemble
+from colibri_build.elf.errata import errata_check
 from colibri_build.elf.facts import ALLOC, ElfFacts, read_facts
 from colibri_build.elf.plan_checks import plan_checks
 from colibri_build.elf.shape_checks import shape_checks
@@ -43,6 +44,7 @@ def inspect_firmware(
         *shape_checks(elf, board),
         *weight_checks(elf, folder),
         *(code_checks(own, linked, board, len(objects)) if objects else (objects_missing(objects_folder),)),
+        *errata_check(linked, board),
         stack_check(frames, measured, plan),
         *plan_checks(elf, plan),
         _no_paths(elf, firmware.elf.resolve().parent),
