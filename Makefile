@@ -41,5 +41,9 @@ goldens: ## rewrite tests/golden from transformers and the reference
 	@scripts/setup.sh oracle
 	@PYTHONPATH=tests $(PY) tests/oracle/make_goldens.py --write
 
+bench: ## count the instructions that each kernel executes (QEMU plugin; exact, no quiet machine needed)
+	@scripts/setup.sh test
+	@$(PY) benchmarks/kernel_count.py
+
 clean: ## remove what was built (not .venv)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

@@ -58,7 +58,9 @@ def cli() -> None:
 def _quantize_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say how a checkpoint is quantized."""
     options = (
-        click.option("--method", type=click.Choice(["rtn", "awq"]), default="rtn", show_default=True, help="Search."),
+        click.option(
+            "--method", type=click.Choice(["rtn", "awq"]), help="Default: awq with a calibration text, else rtn."
+        ),
         click.option("--bits", type=click.Choice(["4", "8"]), default="4", show_default=True, help="Of the experts."),
         click.option(
             "--group-size",
@@ -112,7 +114,7 @@ def _formats(pairs: tuple[str, ...]) -> dict[Kind, Format]:
 
 def _choices(options: dict[str, Any]) -> pipeline.QuantizeChoices:
     return pipeline.QuantizeChoices(
-        method=options["method"],
+        method=options["method"] or ("awq" if options["calibration"] else "rtn"),
         bits=int(options["bits"]),
         group_size=int(options["group_size"]),
         calibration=options["calibration"],

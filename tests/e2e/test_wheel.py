@@ -28,7 +28,12 @@ def test_a_wheel_builds_and_verifies_a_firmware_from_any_folder(tmp_path: Path) 
     )
     arguments = ["-b", "x86-64-v3", "--group-size", "32", "--verify", "tiny"]
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", program, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "build" / "x86-64-v3" / "tiny" / "colibri_inference").is_file()
