@@ -206,7 +206,7 @@ def test_a_failed_link_keeps_the_old_binary_and_no_half_one(tree: SourceTree, wh
     ("body", "said"),
     [
         (
-            "echo 'x.c:1: fatal error: error writing to /tmp/a.s: No space left on device' >&2; exit 1",
+            "echo 'x.c:1: fatal error: error writing to a.s: No space left on device' >&2; exit 1",
             "the disk is full",
         ),
         ("kill -9 $$", "for lack of memory"),

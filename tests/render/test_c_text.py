@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colibri_build.errors import RenderError
-from colibri_build.render.c_text import MAX_STRING_BYTES, c_float, c_string, comment_text, symbol_of
+from colibri_build.render.c_text import MAX_STRING_BYTES, c_float, c_string, symbol_of
 
 AWKWARD = ['"', "\\", "??=", "a\n\tb\r\0177", "é€😀", "\x7f\x01" + "7", "%s %d", "*/ //", "\\\n", "é9", "'", "\x1b[0m"]
 
@@ -77,8 +77,3 @@ def test_a_string_that_c_cannot_hold_is_refused() -> None:
 
 def test_symbols_are_those_of_xxd() -> None:
     assert symbol_of("expert_0_3.bin") == "expert_0_3_bin"
-
-
-def test_a_comment_cannot_be_left() -> None:
-    assert "*/" not in comment_text("x */ int y; /*")
-    assert "\n" not in comment_text("x\ny")

@@ -34,11 +34,6 @@ def c_string(text: str) -> str:
     )
 
 
-def comment_text(text: str) -> str:
-    """Text that cannot end a C comment or leave its line."""
-    return text.replace("*/", "* /").replace("\n", " ").replace("\r", " ").replace("\\", "/")
-
-
 def c_float(value: float) -> str:
     """The binary32 nearest to `value`, as a hexadecimal literal that every compiler reads back exactly."""
     single = float(np.float32(value))
