@@ -292,7 +292,7 @@ class SourceTree:
 
 @dataclass(frozen=True)
 class Firmware:
-    """A linked binary and the map that the linker wrote."""
+    """A linked binary, and the commands that made it."""
 
     elf: Path
     commands: tuple[str, ...]  # as run
