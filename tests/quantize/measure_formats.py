@@ -28,7 +28,7 @@ from colibri_build.quantize.kl import compare_logits, dequantized
 A, E, H, X = Kind.ATTENTION, Kind.EMBEDDING, Kind.LM_HEAD, Kind.EXPERT
 W4, W8, F16 = Format.W4, Format.W8, Format.F16
 FORMAT_VARIANTS: list[tuple[str, dict[Kind, Format]]] = [
-    ("default: attention w8, embedding w8, lm_head w8", {}),
+    ("defaults", {}),
     ("attention w4", {A: W4}),
     ("lm_head f16", {H: F16}),
     ("embedding f16", {E: F16}),
@@ -80,29 +80,37 @@ class Bench:
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("calibration", type=Path)
     parser.add_argument("held_out", type=Path)
     parser.add_argument("--limit", type=int, default=500, help="held-out records")
-    parser.add_argument("--groups-only", action="store_true", help="leave the format variants out")
-    args = parser.parse_args()
+    return parser
+
+
+def read_inputs(args: argparse.Namespace) -> tuple[Model, HeldOut, list[list[int]]]:
+    """The model, the held-out records, and the calibration sequences, each closed by the end token."""
     model = read_checkpoint(args.checkpoint)
     tokenizer = Tokenizer.from_file(str(args.checkpoint / "tokenizer.json"))
     end = model.config.eos_ids[0]
     text = args.calibration.read_text(encoding="utf-8")
     calibration = calibration_from_text(text, lambda part: [*tokenizer.encode(part).ids, end], model.config.max_context)
-    bench = Bench(model, read_held_out(args.held_out, tokenizer, end, args.limit), calibration)
+    return model, read_held_out(args.held_out, tokenizer, end, args.limit), calibration
+
+
+def main() -> None:
+    model, held_out, calibration = read_inputs(argument_parser(__doc__).parse_args())
+    bench = Bench(model, held_out, calibration)
     print(f"calibration: {len(calibration)} sequences, {sum(map(len, calibration))} tokens")
-    print(f"held out: {len(bench.held_out.sequences)} records, {len(bench.wanted)} positions")
+    print(f"held out: {len(held_out.sequences)} records, {len(bench.wanted)} positions")
     print(f"float32: {bench.exact(bench.wanted):.1f} % exact\n")
     print("| formats | method | group | bytes | KL mean | median | 99 % | top-1 | exact | time |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     for method in ("rtn", "awq"):
         for group_size in (128, 64, 32):
-            bench.row(*FORMAT_VARIANTS[0][:1], method, group_size, {})
-        for label, formats in [] if args.groups_only else FORMAT_VARIANTS[1:]:
+            bench.row(FORMAT_VARIANTS[0][0], method, group_size, {})
+        for label, formats in FORMAT_VARIANTS[1:]:
             bench.row(label, method, 128, formats)
 
 

@@ -19,7 +19,7 @@ class Agreement:
     """Teacher-forced comparison over `tokens` positions. KL in nats."""
 
     tokens: int
-    mean_kl: float  # a few positions whose routing flipped dominate it
+    mean_kl: float  # a few hard positions dominate it; the median is steadier
     median_kl: float
     p99_kl: float
     max_kl: float
