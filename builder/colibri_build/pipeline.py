@@ -34,7 +34,7 @@ from colibri_build.pack.reader import load_quantized, read_model_folder
 from colibri_build.pack.writer import write_model_folder
 from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
 from colibri_build.quantize.engine import quantize_model
-from colibri_build.quantize.options import QuantizeOptions
+from colibri_build.quantize.options import QuantizeOptions, calibration_from_text
 from colibri_build.quantize.report import QuantizeReport
 from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
@@ -143,7 +143,7 @@ def _quantize(model: Model, out: Path, choices: QuantizeChoices, events: Events)
 
 
 def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:
-    """Token ids of each record of a calibration file; records are separated by blank lines."""
+    """Token ids of each record of a calibration file, an end token behind each; blank lines part the records."""
     if calibration is None:
         return []
     try:
@@ -152,8 +152,10 @@ def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:
         raise ColibriError(
             f"cannot read the calibration text {calibration}: {error}", hint="name UTF-8 text"
         ) from error
-    records = [record for record in text.split("\n\n") if record.strip()]
-    return [encode_text(model.tokenizer, record.strip("\n")) for record in records]
+    end = model.config.eos_ids[0]
+    return calibration_from_text(
+        text, lambda part: [*encode_text(model.tokenizer, part), end], model.config.max_context
+    )
 
 
 def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) -> ModelFolder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -72,7 +73,7 @@ def test_builds_in_two_folders_and_by_make_are_the_same_bytes(
     moved = shutil.move(elves[1].parent, tmp_path / "moved elsewhere")
     built = Path(moved) / "colibri_inference"
     built.unlink()
-    cc = " ".join(where[1].cc)
+    cc = shlex.join(where[1].cc)
     subprocess.run(["make", "-s", "-j2", f"CC={cc}"], cwd=moved, check=True, capture_output=True)
     assert digest(built) == digest(elves[0])
     assert str(tmp_path).encode() not in built.read_bytes()

@@ -15,9 +15,7 @@ from support.golden import EXAMPLE, read_goldens
 ALL_PROMPTS = tuple(golden.prompt for golden in read_goldens())
 
 
-@pytest.mark.parametrize(
-    ("board", "n_prompts"), [("cortex-a53", 20), ("tda4vm", 5), ("x86-64-v3", 5), ("portable", 5)]
-)
+@pytest.mark.parametrize(("board", "n_prompts"), [("cortex-a53", 20), ("tda4vm", 5), ("x86-64-v3", 5), ("portable", 5)])
 def test_the_firmware_says_what_transformers_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, board: str, n_prompts: int
 ) -> None:
