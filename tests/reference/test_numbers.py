@@ -70,6 +70,22 @@ def test_a_denormal_group_is_zero_and_harms_no_other_group() -> None:
     assert got.codes[1].any()
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.filterwarnings("error")
+def test_a_group_that_is_not_finite_stays_visible(bits: int, value: float) -> None:
+    """As in the kernels: codes 0 and the scale NaN, or firmware and reference would fail in different places."""
+    x = np.linspace(-1, 1, 96).astype(np.float32)
+    clean = numbers.quantize_activation(x, 32, bits)
+    x[40] = value
+    got = numbers.quantize_activation(x, 32, bits)
+    assert not got.codes[1].any()
+    assert np.isnan(got.scales[1])
+    for group in (0, 2):
+        assert np.array_equal(got.codes[group], clean.codes[group])
+        assert got.scales[group] == clean.scales[group]
+
+
 def test_planes_of_a_code_are_signed_bytes() -> None:
     """The a16 kernels multiply signed bytes: a code outside two of them would wrap silently."""
     codes = np.arange(-32512, 32513)

@@ -63,6 +63,7 @@ class ReferenceModel:
         self._values = np.zeros(shape, np.float16)
         self.position = 0
 
+    @np.errstate(over="ignore", invalid="ignore")  # what is not finite is reported once, where it is checked
     def step(self, token: int, *, want_logits: bool = True) -> Step:
         """Feed one token. Raises NotFiniteError, and ValueError for a token or position out of range."""
         if not 0 <= token < self.config.vocab_size or self.position >= self.context:
@@ -94,9 +95,8 @@ class ReferenceModel:
         q = rotate(self._product(f"{prefix}.q", h).reshape(c.n_heads, c.head_dim), cos, sin)
         k = rotate(self._product(f"{prefix}.k", h).reshape(c.n_kv_heads, c.head_dim), cos, sin)
         v = self._product(f"{prefix}.v", h).reshape(c.n_kv_heads, c.head_dim)
-        with np.errstate(over="ignore"):
-            self._keys[layer, :, pos] = k.astype(np.float16)
-            self._values[layer, :, pos] = v.astype(np.float16)
+        self._keys[layer, :, pos] = k.astype(np.float16)
+        self._values[layer, :, pos] = v.astype(np.float16)
         _require_finite(self._keys[layer, :, pos], f"the key cache of layer {layer}")
         _require_finite(self._values[layer, :, pos], f"the value cache of layer {layer}")
         mixed = [self._attend(layer, head, q[head]) for head in range(c.n_heads)]

@@ -50,15 +50,18 @@ class QuantizedActivation:
 
 
 def quantize_activation(x: F32, group_size: int, bits: int) -> QuantizedActivation:
-    """Quantize a vector [n] symmetrically by group; bits is 8 or 16 (the activation class)."""
+    """Quantize a vector [n] symmetrically by group; bits is 8 or 16 (the activation class).
+
+    A group that holds NaN or infinity gets codes 0 and the scale NaN, so that every product with it is NaN.
+    """
     groups = pad_to_groups(x.astype(np.float32), group_size)
     amax = np.max(np.abs(groups), axis=-1)
-    amax = np.where(amax < ZERO_GROUP, np.float32(0), amax)
+    live = np.isfinite(amax) & (amax >= ZERO_GROUP)
     largest = np.float32(ACTIVATION_MAX[bits])
-    with np.errstate(divide="ignore"):
-        inverse = np.where(amax > 0, largest / amax, np.float32(0)).astype(np.float32)
-    codes = np.rint(groups * inverse[:, None]).astype(np.int32)
-    return QuantizedActivation(codes, (amax / largest).astype(np.float32))
+    inverse = largest / np.where(live, amax, np.float32(1))
+    codes = np.rint(np.where(live[:, None], groups, np.float32(0)) * inverse[:, None]).astype(np.int32)
+    scales = np.select([live, np.isfinite(amax)], [amax / largest, np.float32(0)], np.float32(np.nan))
+    return QuantizedActivation(codes, scales.astype(np.float32))
 
 
 def lane_sum(terms: F32, axis: int = -1) -> F32:
