@@ -35,7 +35,8 @@ void colibri_close(void);
 /* Starts a new sequence at position 0. */
 void colibri_reset(void);
 
-/* Feeds one token at the next position. With want_logits, colibri_logits() is valid until the next call. */
+/* Feeds one token at the next position. With want_logits, colibri_logits() is valid until the next call. After a fault
+ * the position is as before. */
 COLIBRI_MUST_CHECK colibri_status colibri_feed(int token, bool want_logits);
 const float *colibri_logits(void); /* [MODEL_VOCAB_SIZE] */
 int colibri_position(void);        /* tokens fed so far */

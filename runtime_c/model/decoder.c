@@ -71,7 +71,9 @@ colibri_status colibri_feed(int token, bool want_logits) {
         status = output_head();
         fault_layer = status == COLIBRI_OK ? NO_LAYER : MODEL_N_LAYERS;
     }
-    position++;
+    if (status == COLIBRI_OK) {
+        position++;
+    }
     return status;
 }
 
