@@ -21,6 +21,13 @@ def portable_board(folder: Path, base: str = "x86-64-v3") -> str:
     return str(path)
 
 
+def quick_board(folder: Path) -> str:
+    """A board of the user's own for which gcc compiles in half the time, where a test is not about the optimizer."""
+    path = folder / "quick.toml"
+    path.write_text('extends = "x86-64-v3"\n[flags.gcc]\ncompile = ["-march=x86-64-v3", "-O1"]\n', encoding="utf-8")
+    return str(path)
+
+
 def build_tiny(tmp: Path, board: str, **changes: object) -> BuildResult:
     """Build the tiny checkpoint for a board; `changes` are fields of BuildRequest."""
     checkpoint = tmp / "tiny"
