@@ -1,212 +1,280 @@
-"""What can be said to the car cabin: rules with training and held-out patterns."""
+"""What can be said about the climate, the seats and the switches of the cabin."""
 
 from __future__ import annotations
 
+from .frames import OFF, ON, SET, fit
 from .grammar import Fields, Rule
 
-Z = "( {czone}|)"
+
+def _climate_set() -> Rule:
+    text = """
+        (set|put|change|adjust) the (temperature|temp|heat|climate){czone?} to {temp}
+        (bring|get|take) the (temperature|temp|heat){czone?} to {temp}
+        (bring|get|take) the (cabin|car) to {tempu}
+        set it to {tempu}{czone?}
+        make it {tempu}{czone?}
+        (keep|hold|leave) it at {tempu}{czone?}
+        ~i (want|need) {tempu}{czone?}
+        ~i('d| would) like {tempu}{czone?}
+        ~{tempu}{czone?}( please|)
+        ~{czone} {tempu}( please|)
+        ~{czone} set the (temperature|temp) to {temp}
+        ~{czone} (i want|make it|i'd like) {tempu}
+        ~(climate|climate control|temperature){czone?} (to|at) {temp}
+        ~let's have {tempu}{czone?}
+        ~(can|could) we (have|get) {tempu}{czone?}
+        give (me|us) {tempu}{czone?}
+        (heat|cool) the (cabin|car) to {tempu}
+        ~i want the (temperature|temp){czone?} at {temp}
+        ~i'd like the (temperature|climate){czone?} at {temp}
+        ~the (temperature|temp){czone?} should be {temp}
+        (change|adjust) the (climate control|cabin temperature){czone?} to {temp}
+        (keep|hold|maintain) {tempu}{czone?}
+        dial (in |){tempu}{czone?}
+        (set|keep) the (cabin|car) at {tempu}
+        ~it should be {tempu}{czone?}
+        ~(can|could) we have it at {tempu}{czone?}
+        ~we (want|need|would like) {tempu}{czone?}
+        go (up |down |)to {tempu}{czone?}
+        ~(how about|what about) {tempu}{czone?}
+        ~target temperature{czone?} {temp}
+        set {tempu}{czone?}
+        turn the (heat|temperature) (up |down |){czone?} to {temp}
+    """
+    return Rule("climate_set", {"act": "climate", "zone": "all"}, text, 1.9)
 
 
-def _climate_shift(up: bool) -> list[Rule]:
-    raise_, adj, by = ("raise|increase", "{warmer}", "{byup}") if up else ("lower|reduce", "{cooler}", "{bydown}")
-    to, sign = ("up", 1) if up else ("down", -1)
-    little, much = ("a bit chilly|a little cold|a bit cold|chilly", "too cold|freezing|way too cold|so cold")
-    if not up:
-        little, much = ("a bit warm|a little hot|a bit hot|warm", "too hot|too warm|boiling|so hot")
-    base: Fields = {"act": "climate", "zone": "all", "delta": sign, "unit": "C"}
-    change = Rule(
-        f"climate_{to}",
-        base,
-        train=(
-            f"make it {adj}{Z}",
-            f"({raise_}|turn {to}) the (temperature|temp|heat){Z}( {by}|)",
-            f"(turn|dial) the (heat|temperature) {to}{Z}( {by}|)",
-            f"~i (need|want|would like) it {adj}{Z}",
-            f"~it should be {adj}{Z}",
-            f"~(can we get|could we have) it {adj}{Z}",
-            f"~(temperature|temp) {to} {by}{Z}",
-            f"~{adj}{Z}",
-        ),
-        held=(
-            f"~i'd like it {adj}{Z}",
-            f"dial {to} the (temp|temperature|heat){Z} {by}",
-            f"~(let's have|let's make) it {adj}{Z}",
-            f"({raise_}) the (cabin temperature|climate){Z} {by}",
-        ),
-        weight=1.5,
-    )
-    feel = Rule(
-        f"feel_{'cold' if up else 'hot'}",
-        {**base, "delta": 2 * sign},
-        train=(
-            f"~(it's|it is) ({much}){Z}",
-            f"~(i'm|i am) ({'freezing|too cold|so cold' if up else 'boiling|too hot|so hot'})",
-            f"~(why is it|it feels) ({much}){Z}",
-        ),
-        held=(
-            f"~(i feel|we are) ({'freezing|too cold' if up else 'boiling|too hot'})",
-            f"~it has become ({much}){Z}",
-        ),
-        weight=0.5,
-    )
-    mild = Rule(
-        f"feel_{'chilly' if up else 'warm'}",
-        base,
-        train=(f"~(it's|it is) ({little}){Z}", f"~it feels ({little}){Z}"),
-        held=(f"~it has become ({little}){Z}",),
-        weight=0.4,
-    )
-    return [change, feel, mild]
+def _climate_shift(up: bool) -> Rule:
+    if up:
+        one, two, adj, by, deg, more = "raise", "increase", "{warmer}", "{byup}", "{degup}", "more"
+        to, sign = "up", 1
+        heat = "warm (it|things) up{czone?}( {byup}|)\nadd {degup}{czone?}\n(warm|heat) up the (cabin|car)( {byup}|)"
+    else:
+        one, two, adj, by, deg, more = "lower", "(reduce|decrease)", "{cooler}", "{bydown}", "{degdown}", "less"
+        to, sign = "down", -1
+        heat = "cool (it|things) down{czone?}( {bydown}|)\ntake off {degdown}{czone?}\ncool down the (cabin|car)( {bydown}|)"
+    text = f"""
+        make it {adj}{{czone?}}
+        ~{{czone}} make it {adj}
+        ~{{czone}} {adj}( please|)
+        {one} the (temperature|temp|heat){{czone?}}( {by}|)
+        {two} the (temperature|temp|heat){{czone?}}( {by}|)
+        turn {to} the (temperature|temp|heat){{czone?}}( {by}|)
+        turn the (heat|temperature) {to}{{czone?}}( {by}|)
+        dial the (heat|temperature) {to}{{czone?}}( {by}|)
+        dial {to} the (temp|temperature|heat){{czone?}}( {by}|)
+        ~i (need|want) it {adj}{{czone?}}
+        ~i('d| would) like it {adj}{{czone?}}
+        ~it (should|could) be {adj}{{czone?}}
+        ~(can we get|could we have) it {adj}{{czone?}}
+        ~(temperature|temp) {to} {by}{{czone?}}
+        ~{adj}{{czone?}}
+        ~let's (have|make) it {adj}{{czone?}}
+        {one} the (cabin temperature|climate){{czone?}} {by}
+        {two} the (cabin temperature|climate){{czone?}} {by}
+        (bring|move|take) the (temperature|temp) {to}{{czone?}}( {by}|)
+        get it {adj}{{czone?}}
+        ~we (need|want) it {adj}{{czone?}}
+        ~{deg} {to}{{czone?}}( please|)
+        ~{deg} {more}{{czone?}}( please|)
+        ~i want {deg} {more}{{czone?}}
+        ~(the temperature|it) should go {to} {by}{{czone?}}
+        set (it|the temperature) {adj}{{czone?}}
+        put (it|the temperature|the heat) {to} {by}{{czone?}}
+        go {to} {by}{{czone?}}
+    """
+    return Rule(f"climate_{to}", {"act": "climate", "zone": "all", "delta": sign, "unit": "C"}, text + heat, 1.6)
+
+
+def _feel(name: str, words: str, delta: int, weight: float) -> Rule:
+    text = f"""
+        ~(it's|it is) ({words}){{czone?}}
+        ~it feels ({words}){{czone?}}
+        ~why is it ({words}){{czone?}}
+        ~it has become ({words}){{czone?}}
+        ~it got ({words}){{czone?}}
+        ~it's getting ({words}){{czone?}}
+        ~{{czone}} (it's|it is) ({words})
+        ~i find it ({words}){{czone?}}
+        ~this is ({words})
+        ~the (car|cabin) is ({words})
+        ~(i think|i feel like) it's ({words}){{czone?}}
+        ~(isn't|is) it ({words}){{czone?}}
+        ~({words}){{czone?}} isn't it
+        ~it's become ({words}){{czone?}}
+        ~(we feel|i feel) it's ({words})
+        ~it is ({words}) now{{czone?}}
+    """
+    return Rule(name, {"act": "climate", "zone": "all", "delta": delta, "unit": "C"}, text, weight)
+
+
+def _feelings() -> list[Rule]:
+    rules = []
+    for name, words, delta in (("cold", "freezing|too cold|so cold", 2), ("hot", "boiling|too hot|so hot", -2)):
+        text = f"""
+            ~(i'm|i am) ({words})
+            ~i feel ({words})
+            ~(we are|we're) ({words})
+            ~i'm (really |)({words})( here|)
+            ~i('m| am) getting ({words})
+            ~(we're|we are) all ({words})
+        """
+        base: Fields = {"act": "climate", "zone": "all", "delta": delta, "unit": "C"}
+        rules.append(Rule(f"person_{name}", base, text, 0.3))
+    return [
+        *rules,
+        _feel("feel_cold", "too cold|freezing|way too cold|so cold", 2, 0.5),
+        _feel("feel_hot", "too hot|too warm|boiling|so hot", -2, 0.5),
+        _feel("feel_chilly", "a bit chilly|a little cold|a bit cold|chilly", 1, 0.4),
+        _feel("feel_warm", "a bit warm|a little hot|a bit hot|warm", -1, 0.4),
+    ]
 
 
 def _fan() -> list[Rule]:
     base: Fields = {"act": "fan", "zone": "all"}
+    x, zone = "the (fan|blower)", "{czone?}"
+    level = """
+        ~(fan|fan speed|blower) (level |){fanlevel}{czone?}
+        run the (fan|blower) at (level |speed |){fanlevel}{czone?}
+        ~i want (fan|blower) (level|speed) {fanlevel}{czone?}
+        ~(give me|i need) (fan|blower) (level|speed) {fanlevel}{czone?}
+        ~(ventilation|air flow) (to|at) {fanlevel}{czone?}
+        set the (fan speed|air flow|ventilation){czone?} to (level |){fanlevel}
+        ~{czone} (fan|blower) (to|at) (level |){fanlevel}
+        ~level {fanlevel} on the (fan|blower){czone?}
+        (turn|put) the (fan|blower){czone?} (up |down |)to (level |speed |){fanlevel}
+        let the (fan|blower) (run|blow) at (level |){fanlevel}{czone?}
+    """
+    off = """
+        stop the ventilation{czone?}
+        (turn|switch) off the ventilation{czone?}
+        ~no (more |)(fan|blower){czone?}
+        stop (blowing|blowing air){czone?}
+        ~{czone} (fan|blower) off
+        ~enough (air|fan){czone?}
+    """
+    off_all = "\n".join(line + zone for line in fit(OFF, x).strip().splitlines())
     rules = [
-        Rule(
-            "fan_set",
-            base,
-            (
-                f"(set|put|turn) the (fan|blower|fan speed){Z} to (level |speed |){{fanlevel}}",
-                f"~(fan|fan speed|blower) (level |){{fanlevel}}{Z}",
-                f"(run|keep) the (fan|blower) at (level |speed |){{fanlevel}}{Z}",
-                f"~(i want|give me|i need) (fan|blower) (level|speed) {{fanlevel}}{Z}",
-                f"~(ventilation|air flow) to {{fanlevel}}{Z}",
-            ),
-            (
-                f"(change|adjust) the (blower|fan) to (level |speed ){{fanlevel}}{Z}",
-                f"(set|put) the (fan|blower) at {{fanlevel}}{Z}",
-            ),
-        ),
-        Rule(
-            "fan_off",
-            {**base, "level": 0},
-            (
-                f"(turn|switch|shut) off the (fan|blower){Z}",
-                f"(turn|switch) the (fan|blower|ventilation) off{Z}",
-                f"stop the (fan|blower|ventilation){Z}",
-                f"~no (more |)(fan|blower){Z}",
-                f"~(fan|blower) off{Z}",
-            ),
-            (f"shut the (fan|blower) off{Z}", f"~i (don't want|don't need) the (fan|blower){Z}"),
-            weight=0.6,
-        ),
+        Rule("fan_set", base, fit(SET, x, "(level |speed |){fanlevel}{czone?}") + level, 1.2),
+        Rule("fan_off", {**base, "level": 0}, off_all + off, 0.6),
     ]
-    words = {
-        "up": ("more|stronger", "increase|speed up", "{stepsup}", 1),
-        "down": ("less|weaker", "decrease|slow down", "{stepsdown}", -1),
-    }
-    for to, (more, verb, by, sign) in words.items():
-        rules.append(
-            Rule(
-                f"fan_{to}",
-                {**base, "delta": sign},
-                (
-                    f"turn the (fan|blower) {to}{Z}( {by}|)",
-                    f"~({more}) (air|fan|ventilation){Z}( please|)",
-                    f"({verb}) the (fan|blower|air flow){Z}( {by}|)",
-                    f"~(fan|blower) {to}( {by}|){Z}",
-                ),
-                (f"turn {to} the (fan|blower){Z}( {by}|)", f"~(i want|i need) ({more}) (air|ventilation){Z}"),
-                weight=0.6,
-            )
-        )
+    for to, more, one, two, by, sign in (
+        ("up", "(more|stronger)", "increase", "(speed up|boost)", "{stepsup}", 1),
+        ("down", "(less|weaker)", "decrease", "(slow down|reduce)", "{stepsdown}", -1),
+    ):
+        text = f"""
+            turn the (fan|blower) {to}{{czone?}}( {by}|)
+            turn {to} the (fan|blower){{czone?}}( {by}|)
+            ~{more} (air|fan|ventilation){{czone?}}( please|)
+            {one} the (fan|blower|air flow){{czone?}}( {by}|)
+            {two} the (fan|blower|air flow){{czone?}}( {by}|)
+            ~(fan|blower) {to}( {by}|){{czone?}}
+            ~i (want|need) {more} (air|ventilation|fan){{czone?}}
+            give me {more} (air|ventilation|fan){{czone?}}
+            ~i('d| would) like {more} (air|ventilation|fan){{czone?}}
+            (put|bring|dial) the (fan|blower) {to}{{czone?}}( {by}|)
+            ~we need {more} (air|ventilation|fan){{czone?}}
+            make the (fan|blower) {more.replace("more", "faster").replace("less", "slower")}{{czone?}}
+            ~the (fan|blower) should go {to} {by}{{czone?}}
+            ~{{czone}} {more} (air|fan)( please|)
+            {one} the fan speed{{czone?}}( {by}|)
+            {two} the fan speed{{czone?}}( {by}|)
+            get {more} (air|ventilation){{czone?}}
+            ~let's have {more} (air|ventilation|fan){{czone?}}
+        """
+        rules.append(Rule(f"fan_{to}", {**base, "delta": sign}, text, 0.7))
     return rules
 
 
-def _switches(name: str, slot: str, base: Fields, weight: float) -> list[Rule]:
-    on = Rule(
-        f"{name}_on",
-        {**base, "on": True},
-        (
-            f"(turn|switch) on the {slot}",
-            f"(turn|switch|put) the {slot} on",
-            f"(activate|enable|start) the {slot}",
-            f"~(the |){slot} on",
-            f"~(i need|i want) the {slot}( on|)",
-        ),
-        (f"~(let's have|i'd like) the {slot} on", f"get the {slot} (on|started)"),
-        weight,
-    )
-    off = Rule(
-        f"{name}_off",
-        {**base, "on": False},
-        (
-            f"(turn|switch|shut) off the {slot}",
-            f"(turn|switch) the {slot} off",
-            f"(deactivate|disable|stop) the {slot}",
-            f"~(the |){slot} off",
-            f"~(i don't need|no more) (the |){slot}",
-        ),
-        (f"(shut|put) the {slot} off", f"~i don't want the {slot}( on|)"),
-        weight,
-    )
-    return [on, off]
+def switches(name: str, slot: str, base: Fields, weight: float) -> list[Rule]:
+    """Make the rules that switch a thing on and off."""
+    the = f"the {slot}"
+    return [
+        Rule(f"{name}_on", {**base, "on": True}, fit(ON, the) + f"\n~{slot} on\n~i need some {slot}", weight),
+        Rule(f"{name}_off", {**base, "on": False}, fit(OFF, the) + f"\n~{slot} off\n~no (more |){slot}", weight),
+    ]
+
+
+def _seat_heat() -> list[Rule]:
+    base: Fields = {"act": "seat_heat", "seat": "driver"}
+    heat = "(seat heating|seat heater|seat warmer)"
+    at = "(for|of|on) {seat}"
+    level = f"""
+        ~{{seat}} heating to (level |){{seatlevel}}
+        (set|put) {{seat}} heating to (level |){{seatlevel}}
+        ~{heat} {at} (to |)(level |){{seatlevel}}
+        (heat|warm) {{seat}} (to|at|on) (level |){{seatlevel}}
+        ~i want {heat} (level |){{seatlevel}} (for|on) {{seat}}
+        give (me |){heat} (level |){{seatlevel}} (for|on) {{seat}}
+        heat {{seat}} with level {{seatlevel}}
+        ~{heat} (to |at |level ){{seatlevel}}( please|)
+        ~for {{seat}} {heat} (level |){{seatlevel}}
+        (heat|warm) up {{seat}} to (level |){{seatlevel}}
+        ~level {{seatlevel}} {heat} (for|on) {{seat}}
+        set the {heat} to (level |){{seatlevel}}
+        turn the {heat} (up |down |)to (level |){{seatlevel}} (for|on) {{seat}}
+    """
+    warm = f"""
+        (warm|heat) up {{seat}}
+        (heat|warm) {{seat}}
+        (warm|heat) {{seat}} up
+        start (heating|warming) {{seat}}
+        ~i want {{seat}} (warm|heated)
+        make {{seat}} warm
+        ~{{seat}} should be (warm|heated)
+        get {{seat}} (warm|heated)
+        ~{{seat}} is (cold|too cold)
+        ~i('d| would) like {{seat}} (warm|heated)
+        (put|switch) on the {heat}
+        ~a warm seat would be nice
+    """
+    stop = f"""
+        (stop|quit) (heating|warming) {{seat}}
+        ~no {heat} (for|on) {{seat}}
+        ~{{seat}} is (too hot|too warm)
+        ~don't (heat|warm) {{seat}}( anymore|)
+        ~no more (heating|heat) (for|on) {{seat}}
+        ~{{seat}} should not be heated
+    """
+    return [
+        Rule("seat_heat", base, fit(SET, f"the {heat} {at}", "(level |){seatlevel}") + level, 1.1),
+        Rule("seat_heat_on", {**base, "level": 2}, fit(ON, f"the {heat} {at}") + warm, 0.8),
+        Rule("seat_heat_off", {**base, "level": 0}, fit(OFF, f"the {heat} {at}") + stop, 0.7),
+    ]
 
 
 def _seats() -> list[Rule]:
-    base: Fields = {"act": "seat_heat", "seat": "driver"}
-    heat = "(seat heating|seat heater|seat warmer)"
+    massage: Fields = {"act": "massage", "seat": "driver"}
+    the = "the massage (for|in|on) {seat}"
+    move = """
+        move {seat} @d
+        (slide|push) {seat} @d
+        ~{seat} @d
+        (bring|shift) {seat} @d
+        move {seat} a (bit|little) @d
+        ~i want {seat} (further |)@d
+        ~{seat} should (go|move) @d
+        (get|put) {seat} (further |)@d
+        (slide|shift) {seat} a (bit|little) @d
+        ~i('d| would) like {seat} (further |)@d
+        let {seat} (go|move) @d
+        take {seat} @d
+        ~{seat} a (bit|little) @d
+        make {seat} go @d
+        adjust {seat} @d
+    """
     return [
+        *_seat_heat(),
         Rule(
-            "seat_heat",
-            base,
-            (
-                f"(set|turn|put) the {heat} (for|of|on) {{seat}} to (level |){{seatlevel}}",
-                f"~{heat} (for|of|on) {{seat}} (to |)(level |){{seatlevel}}",
-                "(heat|warm) {seat} (to|at|on) (level |){seatlevel}",
-                f"~(i want|give me) {heat} (level |){{seatlevel}} (for|on) {{seat}}",
-            ),
-            (
-                "(set|put) {seat} heating to (level |){seatlevel}",
-                f"(adjust|change) the {heat} (for|of|on) {{seat}} to {{seatlevel}}",
-            ),
+            "massage_on",
+            {**massage, "on": True},
+            fit(ON, the) + "\nmassage (for|in|on) {seat}\n~(give me|i want) a massage",
+            0.4,
         ),
-        Rule(
-            "seat_heat_on",
-            {**base, "level": 2},
-            (
-                "(warm|heat) up {seat}",
-                "(heat|warm) {seat}",
-                f"(turn|switch) on the {heat} (for|of|on) {{seat}}",
-                "start (heating|warming) {seat}",
-            ),
-            ("(warm|heat) {seat} up", f"(activate|start) the {heat} (for|of|on) {{seat}}"),
-            weight=0.7,
-        ),
-        Rule(
-            "seat_heat_off",
-            {**base, "level": 0},
-            (
-                "(stop|quit) (heating|warming) {seat}",
-                f"(turn|switch|shut) off the {heat} (for|of|on) {{seat}}",
-                f"~no {heat} (for|on) {{seat}}",
-            ),
-            (
-                f"(stop|deactivate) the {heat} (for|of|on) {{seat}}",
-                f"(turn|switch) the {heat} (for|of|on) {{seat}} off",
-            ),
-            weight=0.7,
-        ),
-        Rule(
-            "massage",
-            {"act": "massage", "seat": "driver", "on": True},
-            (
-                "(start|turn on|switch on) the massage (for|in|on) {seat}",
-                "massage (for|in|on) {seat}( please|)",
-                "activate massage (for|in|on) {seat}",
-            ),
-            ("(enable|activate) the massage (for|in|on) {seat}",),
-            weight=0.4,
-        ),
+        Rule("massage_off", {**massage, "on": False}, fit(OFF, the) + "\n~no (more |)massage (for|in|on) {seat}", 0.25),
         *(
-            Rule(
-                f"seat_{move}",
-                {"act": "seat", "seat": "driver", "dir": move},
-                (f"move {{seat}} {words}", f"(slide|push) {{seat}} {words}", f"~{{seat}} {words}"),
-                (f"(bring|shift) {{seat}} {words}", f"move {{seat}} a (bit|little) {words}"),
-                weight=0.25,
-            )
-            for move, words in (
+            Rule(f"seat_{way}", {"act": "seat", "seat": "driver", "dir": way}, move.replace("@d", words), 0.25)
+            for way, words in (
                 ("forward", "(forward|forwards)"),
                 ("back", "(back|backwards)"),
                 ("up", "(up|higher)"),
@@ -216,163 +284,12 @@ def _seats() -> list[Rule]:
     ]
 
 
-def _openings() -> list[Rule]:
-    rules: list[Rule] = []
-    for act, noun, up, down in (
-        ("window", "{win}", "|roll up|wind up", "|roll down|wind down|lower"),
-        ("sunroof", "the (sunroof|sun roof|roof|moonroof)", "", "|slide open"),
-    ):
-        base: Fields = {"act": act, "zone": "all"} if act == "window" else {"act": act}
-        some = "(a bit|a little|slightly|a crack)"
-        plans: list[tuple[str, int | None, tuple[str, ...], tuple[str, ...]]] = [
-            (
-                "open",
-                100,
-                (
-                    f"(open{down}) {noun}",
-                    f"(open{down}) {noun} (all the way|completely)",
-                    f"~i want {noun} open",
-                ),
-                (f"(get|have) {noun} (open|opened)", f"(open {noun} fully|fully open {noun})"),
-            ),
-            (
-                "close",
-                0,
-                (
-                    f"(close|shut{up}) {noun}",
-                    f"(close|shut{up}) {noun} (all the way|completely)",
-                    f"~i want {noun} (closed|shut)",
-                ),
-                (f"(get|have) {noun} (closed|shut)", f"(close {noun} fully|fully close {noun})"),
-            ),
-            (
-                "half",
-                50,
-                (f"(open{down}) {noun} (halfway|half way|half)", f"half open {noun}"),
-                (f"(put|set) {noun} (halfway|half way)( open|)",),
-            ),
-            (
-                "crack",
-                10,
-                (f"crack {noun}( open|)", f"(open{down}) {noun} {some}"),
-                (f"(get|have) {noun} open {some}", f"~i want {noun} open {some}"),
-            ),
-            (
-                "pos",
-                None,
-                (
-                    f"(open{down}) {noun} (to |){{pos}} {{percent}}",
-                    f"(set|put|move) {noun} to {{pos}} {{percent}}",
-                    f"~{noun} (to|at) {{pos}} {{percent}}",
-                ),
-                (f"~i want {noun} (at|open) {{pos}} {{percent}}", f"bring {noun} to {{pos}} {{percent}}"),
-            ),
-        ]
-        for what, pos, train, held in plans:
-            fields = base if pos is None else {**base, "pos": pos}
-            rules.append(Rule(f"{act}_{what}", fields, train, held, 0.8 if act == "window" else 0.4))
-    return rules
-
-
-def _lights() -> list[Rule]:
-    base: Fields = {"act": "light", "which": "ambient"}
-    amb = "(ambient light|ambient lighting|mood light)"
-    return [
-        *_switches("light", "{light}", {"act": "light"}, 1.0),
-        Rule(
-            "light_color",
-            base,
-            (
-                f"(set|turn|change|make) the {amb} (to |){{color}}",
-                f"~{{color}} {amb}( please|)",
-                f"~i want {{color}} {amb}",
-                "make the cabin {color}",
-            ),
-            (f"(switch|put) the {amb} to {{color}}", f"give me {{color}} {amb}"),
-            weight=0.7,
-        ),
-        Rule(
-            "light_level",
-            {"act": "light"},
-            (
-                "(dim|set|put) the {light} to {bright} {percent}",
-                "~{light} (at|to) {bright} {percent}",
-                "~i want the {light} at {bright} {percent}",
-            ),
-            (
-                "(turn|bring) the {light} to {bright} {percent}",
-                "(keep|run) the {light} at {bright} {percent}",
-            ),
-            weight=0.8,
-        ),
-    ]
-
-
-def _wipers() -> list[Rule]:
-    rules = []
-    modes = {
-        "slow": "slow|low|low speed",
-        "fast": "fast|high|high speed",
-        "auto": "auto|automatic|automatic mode",
-        "off": "off",
-    }
-    for zone, wip in (("front", "the (front |)wipers"), ("rear", "the (rear|back) wiper")):
-        for mode, words in modes.items():
-            train = (
-                [f"(set|put|turn|switch) {wip} (to|on) ({words})"]
-                if mode != "off"
-                else [f"(turn|switch|shut) off {wip}", f"(turn|switch|put) {wip} off", f"stop {wip}"]
-            )
-            held = [f"~i want {wip} (on|to) ({words})"] if mode != "off" else [f"~i don't (need|want) {wip}"]
-            train.append(f"~{wip.removeprefix('the ')} ({words})")
-            held.append(f"(get|have) {wip} {words.split('|')[0]}")
-            rules.append(
-                Rule(
-                    f"wiper_{zone}_{mode}",
-                    {"act": "wiper", "zone": zone, "mode": mode},
-                    tuple(train),
-                    tuple(held),
-                    0.25,
-                )
-            )
-    wash = Rule(
-        "wash",
-        {"act": "wiper", "zone": "front", "mode": "wash"},
-        ("(wash|clean) the (windshield|windscreen)", "spray the (windshield|windscreen)"),
-        ("(get|have) the (windshield|windscreen) (washed|cleaned)",),
-        0.3,
-    )
-    return [*rules, wash]
-
-
-CABIN_COMFORT: list[Rule] = [
-    Rule(
-        "climate_set",
-        {"act": "climate", "zone": "all"},
-        (
-            f"(set|put|change|adjust) the (temperature|temp|heat|climate){Z} to {{temp}}",
-            f"(set it to|make it|keep it at) {{tempu}}{Z}",
-            f"~i (want|would like|need) {{tempu}}{Z}",
-            f"~{{tempu}}{Z}( please|)",
-            "(bring|get) the (cabin|temperature) to {temp}",
-            f"~(climate|climate control|temperature) (to |){{temp}}{Z}",
-            f"~(can we have|let's have|give me) {{tempu}}{Z}",
-            "(heat|cool) the (cabin|car) to {tempu}",
-        ),
-        (
-            f"~i want the (temperature|temp){Z} at {{temp}}",
-            f"(change|adjust) the (climate control|cabin temperature){Z} to {{temp}}",
-            f"~i'd like {{tempu}}{Z}",
-            "(bring|get) the car to {tempu}",
-        ),
-        weight=1.8,
-    ),
-    *_climate_shift(True),
-    *_climate_shift(False),
+CABIN: list[Rule] = [
+    _climate_set(),
+    _climate_shift(True),
+    _climate_shift(False),
+    *_feelings(),
     *_fan(),
-    *_switches("device", "{dev}", {}, 1.3),
+    *switches("device", "{dev}", {}, 1.5),
     *_seats(),
-    *_openings(),
-    *_lights(),
-    *_wipers(),
 ]

@@ -4,16 +4,14 @@
     python -m cabin_voice.commands --write                        # write the committed text files
 
 A training record is the command, a newline, the JSON line and the token `<|end|>`. The user types the
-command alone: the model writes the newline, the JSON line and the end. Two splits never meet: patterns
-and words marked as held out are used for tests only, and of all other prompts a sixteenth, chosen by
-a checksum of the text, is kept out of training.
+command alone: the model writes the newline, the JSON line and the end. Which patterns and words belong to
+training, to validation and to the test is decided by split.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import zlib
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
@@ -24,19 +22,23 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from .cabin_rules import CABIN_COMFORT
+from .cabin_rules import CABIN
+from .drive_rules import DRIVING
 from .grammar import Draw, Rule, Said, say
 from .machine_rules import MACHINES
-from .media_rules import MEDIA_AND_DRIVING
-from .noise import add_fillers, add_typos, finish, join
-from .refusals import REFUSAL, REFUSAL_SLOTS, REFUSALS
+from .media_rules import MEDIA
+from .noise import add_fillers, add_typos, drop_articles, finish, join
+from .opening_rules import OPENINGS_AND_LIGHTS
+from .refusals import ODD_REQUESTS, REFUSAL, REFUSAL_SLOTS, REFUSALS
 from .slots import SLOTS
+from .split import Part, prompt_part
 
 HERE = Path(__file__).resolve().parent
-RULES: list[Rule] = [*CABIN_COMFORT, *MEDIA_AND_DRIVING, *MACHINES]
+RULES: list[Rule] = [*CABIN, *OPENINGS_AND_LIGHTS, *MEDIA, *DRIVING, *MACHINES]
 ALL_SLOTS = {**SLOTS, **REFUSAL_SLOTS}
 END = "<|end|>"
-HELDOUT_SEED = 20_250
+HELDOUT_SEED = 41_117
+DEV_SEED = 8_086
 HELDOUT_SIZE = 3000
 # The share of each class in the held-out set.
 HELDOUT_PLAN = {
@@ -48,8 +50,8 @@ HELDOUT_PLAN = {
     "refusals": 0.05,
     "refusals, held-out": 0.1,
 }
-_WEIGHTS = list(accumulate(rule.weight for rule in RULES))
-_REFUSAL_WEIGHTS = list(accumulate(rule.weight for rule in REFUSALS))
+# The share of each class in training; odd requests are refusals for training alone.
+TRAINING_PLAN = {"seen patterns": 0.4, "typos": 0.16, "two commands": 0.23, "refusals": 0.1, "odd requests": 0.11}
 
 
 @dataclass(frozen=True)
@@ -67,17 +69,28 @@ def json_line(meaning: Any) -> str:
     return json.dumps(meaning, separators=(",", ":"), ensure_ascii=False)
 
 
-def is_reserved(prompt: str) -> bool:
-    """Say whether a prompt is kept for tests: one in sixteen is, by its checksum."""
-    return zlib.crc32(prompt.lower().encode()) % 16 == 0
+class Chooser:
+    """Picks rules by weight, of those that have patterns in a part."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self.rules = rules
+
+    @cache  # noqa: B019 - the choosers live as long as the module
+    def _of(self, part: Part) -> tuple[list[Rule], list[float]]:
+        rules = [rule for rule in self.rules if rule.of(part)]
+        return rules, list(accumulate(rule.weight for rule in rules))
+
+    def pick(self, draw: Draw) -> Rule:
+        """Pick a rule."""
+        rules, weights = self._of(draw.part)
+        return rules[bisect(weights, draw.rng.random() * weights[-1])]
 
 
-def _pick(rules: list[Rule], weights: list[float], rng: Random) -> Rule:
-    return rules[bisect(weights, rng.random() * weights[-1])]
+_SUPPORTED, _REFUSED, _ODD = Chooser(RULES), Chooser(REFUSALS), Chooser(ODD_REQUESTS)
 
 
-def _say_one(draw: Draw) -> tuple[str, Said]:
-    said = say(_pick(RULES, _WEIGHTS, draw.rng), draw, ALL_SLOTS)
+def _say_one(draw: Draw, chooser: Chooser = _SUPPORTED) -> tuple[str, Said]:
+    said = say(chooser.pick(draw), draw, ALL_SLOTS)
     return add_fillers(said.text, said.imperative, draw), said
 
 
@@ -96,45 +109,56 @@ def _pair(draw: Draw, kind: str) -> Sample:
 
 
 def _refusal(draw: Draw, kind: str) -> Sample:
-    said = say(_pick(REFUSALS, _REFUSAL_WEIGHTS, draw.rng), draw, ALL_SLOTS)
-    return Sample(add_fillers(said.text, said.imperative, draw), json_line(REFUSAL), kind, (said.rule,))
+    text, said = _say_one(draw, _ODD if kind == "odd requests" else _REFUSED)
+    return Sample(text, json_line(REFUSAL), kind, (said.rule,))
 
 
-def make_sample(kind: str, rng: Random) -> Sample:
-    """Draw one sample of a class of HELDOUT_PLAN; only those named held-out use held-out words."""
-    draw = Draw(rng, held="held-out" in kind)
-    make = _pair if kind.startswith("two") else _refusal if kind.startswith("refusals") else _single
+def make_sample(kind: str, rng: Random, part: Part = "train") -> Sample:
+    """Draw one sample of a class; only those named held-out use the wording of another part than training."""
+    draw = Draw(rng, part if "held-out" in kind else "train")
+    make = _pair if kind.startswith("two") else _refusal if kind.startswith(("refusals", "odd")) else _single
     sample = make(draw, kind)
     prompt = sample.prompt
     if kind == "typos":
         prompt = add_typos(prompt, rng)
         if prompt == sample.prompt:
-            return make_sample(kind, rng)
+            return make_sample(kind, rng, part)
     return Sample(finish(prompt, rng), sample.expected, kind, sample.rules)
 
 
 def training_samples(seed: int) -> Iterator[Sample]:
-    """Yield training samples without end; none of them is in the held-out set."""
+    """Yield training samples without end; none of them is in the validation or the held-out set."""
     rng = Random(seed)
-    kinds = ["seen patterns", "typos", "two commands", "refusals"]
+    kinds, shares = list(TRAINING_PLAN), list(TRAINING_PLAN.values())
     while True:
-        kind = rng.choices(kinds, [0.5, 0.13, 0.25, 0.12])[0]
-        sample = make_sample(kind, rng)
-        if kind in ("two commands", "refusals") and rng.random() < 0.1:
-            sample = Sample(add_typos(sample.prompt, rng), sample.expected, kind, sample.rules)
-        if not is_reserved(sample.prompt):
-            yield sample
+        sample = make_sample(rng.choices(kinds, shares)[0], rng)
+        prompt = sample.prompt
+        if sample.kind in ("two commands", "refusals") and rng.random() < 0.12:
+            prompt = add_typos(prompt, rng)
+        if rng.random() < 0.04:
+            prompt = drop_articles(prompt)
+        if prompt_part(prompt) == "train":
+            yield Sample(prompt, sample.expected, sample.kind, sample.rules)
 
 
 @cache
 def held_out_samples(seed: int = HELDOUT_SEED, size: int = HELDOUT_SIZE) -> tuple[Sample, ...]:
     """Draw the held-out set: distinct prompts, all of them kept out of training."""
+    return _kept_samples("test", seed, size)
+
+
+def validation_samples(size: int = 1000) -> tuple[Sample, ...]:
+    """Draw the set for decisions during development; its wording is in neither training nor test."""
+    return _kept_samples("dev", DEV_SEED, size)
+
+
+def _kept_samples(part: Part, seed: int, size: int) -> tuple[Sample, ...]:
     rng = Random(seed)
     kinds, shares = list(HELDOUT_PLAN), list(HELDOUT_PLAN.values())
     samples: dict[str, Sample] = {}
     while len(samples) < size:
-        sample = make_sample(rng.choices(kinds, shares)[0], rng)
-        if is_reserved(sample.prompt):
+        sample = make_sample(rng.choices(kinds, shares)[0], rng, part)
+        if prompt_part(sample.prompt) == part:
             samples.setdefault(sample.prompt, sample)
     return tuple(samples.values())
 

@@ -1,7 +1,7 @@
 """Measure a saved model on the held-out set and write its figures and its model card.
 
     python -m cabin_voice.evaluate                 # writes figures.json and README.md into the model folder
-    python -m cabin_voice.evaluate --show-errors   # and lists what went wrong
+    python -m cabin_voice.evaluate --split dev     # lists what went wrong in the validation set, writes nothing
 
 The weights are those of the file, rounded to bf16; the arithmetic is fp32. Decoding is greedy, and a
 sample is right only if the whole output is the expected JSON line, then the end token.
@@ -21,7 +21,7 @@ import torch
 from tokenizers import Tokenizer
 
 from .card import model_card
-from .commands import END, HELDOUT_SEED, HERE, Sample, held_out_samples
+from .commands import END, HELDOUT_SEED, HERE, Sample, held_out_samples, validation_samples
 from .export import load_model
 from .model import Mixtral
 from .tokenizer import load_tokenizer
@@ -122,22 +122,22 @@ def main() -> None:
     """Evaluate a saved model."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--model", type=Path, default=HERE / "model")
-    parser.add_argument("--size", type=int, default=3000, help="use only the first samples of the set")
-    parser.add_argument("--show-errors", action="store_true")
+    parser.add_argument("--split", choices=["dev", "test"], default="test")
     args = parser.parse_args()
     torch.set_num_threads(1)
     model, tokenizer = load_model(args.model), load_tokenizer(args.model)
-    samples = held_out_samples()[: args.size]
+    samples = held_out_samples() if args.split == "test" else validation_samples()
     figures, wrong = score(samples, answers(model, tokenizer, samples))
+    print(json.dumps({"all": figures["all"], "class": figures["class"]}, indent=1))
+    if args.split == "dev":
+        for sample, text in wrong:
+            print(f"[{sample.kind}] {sample.prompt}\n  want {sample.expected}\n  got  {text.strip()}")
+        return
     figures["heldout_seed"] = HELDOUT_SEED
     figures["expert_shares"] = expert_shares(model, tokenizer, samples[:500])
     figures["transformers_max_logit_difference"] = check_with_transformers(args.model, model, tokenizer, samples[:50])
-    if args.show_errors:
-        for sample, text in wrong:
-            print(f"[{sample.kind}] {sample.prompt}\n  want {sample.expected}\n  got  {text.strip()}")
     (args.model / "figures.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     (args.model / "README.md").write_text(model_card(args.model), encoding="utf-8")
-    print(json.dumps({"all": figures["all"], "class": figures["class"]}, indent=1))
     print("largest logit difference to transformers:", figures["transformers_max_logit_difference"])
 
 

@@ -7,78 +7,90 @@ marks a pattern that is no imperative: "could you" cannot be put before it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from random import Random
 from typing import Any
+
+from .split import Part, divide
 
 Fields = dict[str, Any]
 
 # Every JSON object has its keys in this order, whatever the order of the words was.
-KEY_ORDER = [
-    "act",
-    "id",
-    "zone",
-    "seat",
-    "which",
-    "what",
-    "axis",
-    "joint",
-    "cmd",
-    "to",
-    "on",
-    "temp",
-    "level",
-    "pos",
-    "speed",
-    "freq",
-    "flow",
-    "pressure",
-    "angle",
-    "dist",
-    "time",
-    "delta",
-    "unit",
-    "dir",
-    "mode",
-    "color",
-    "genre",
-]
+KEY_ORDER = (
+    "act id zone seat which what axis joint cmd to on temp level pos "
+    "speed freq flow pressure angle dist time delta unit dir mode color genre"
+).split()
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A random source, and whether held-out wording may be used."""
+    """A random source, and the part whose wording is wanted beside that of training."""
 
     rng: Random
-    held: bool
+    part: Part = "train"
+
+    def word(self, pool: Sequence[str], share: float) -> str:
+        """Choose from a pool: for test and validation, a share comes from the wording held out for them."""
+        parts = divide(tuple(pool))
+        own = parts[self.part]
+        return self.rng.choice(own if own and self.rng.random() < share else parts["train"])
 
 
 Slot = Callable[[Draw], tuple[str, Fields]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """One meaning: the patterns that say it and the JSON fields that they fix."""
+    """One meaning: the JSON fields that it fixes and the patterns that say it, one a line.
+
+    In a pattern, `{slot?}` stands for a slot, with a blank before it, that may be left out.
+    """
 
     name: str
     base: Fields
-    train: tuple[str, ...]
-    held: tuple[str, ...]
+    text: str
     weight: float = 1.0
     slots: Mapping[str, Slot] = field(default_factory=dict)
 
+    @cached_property
+    def patterns(self) -> tuple[str, ...]:
+        """All patterns of the rule, of every part."""
+        lines = dict.fromkeys(line.strip() for line in self.text.splitlines() if line.strip())
+        return tuple(re.sub(r"\{(\w+)\?\}", r"( {\1}|)", line) for line in lines)
 
-def choice(key: str, options: Mapping[Any, str], held: Mapping[Any, str] | None = None) -> Slot:
+    def of(self, part: Part) -> tuple[str, ...]:
+        """List the patterns of one part."""
+        return divide(self.patterns)[part]
+
+    @cached_property
+    def closed(self) -> dict[Part, frozenset[str]]:
+        """For each part, the expanded texts that it may not use, for another part has them."""
+        test, dev = (
+            frozenset(text for p in self.of(part) for text in expand_all(p.removeprefix("~")))
+            for part in ("test", "dev")
+        )
+        return {"train": test | dev, "dev": test, "test": frozenset()}
+
+    def draw_text(self, draw: Draw) -> tuple[str, bool]:
+        """Choose a pattern and its alternatives; return the text and whether it is an imperative."""
+        patterns, closed = self.of(draw.part), self.closed[draw.part]
+        while True:
+            pattern = draw.rng.choice(patterns)
+            text = expand(pattern.removeprefix("~"), draw.rng)
+            if text not in closed:
+                return text, not pattern.startswith("~")
+
+
+def choice(key: str, options: Mapping[Any, str]) -> Slot:
     """Make a slot that sets `key` to one of the options; each has its wordings separated by `|`."""
     values = list(options)
+    pools = {value: tuple(words.split("|")) for value, words in options.items()}
 
     def fill(draw: Draw) -> tuple[str, Fields]:
         value = draw.rng.choice(values)
-        words = options[value]
-        if held and value in held and draw.held and draw.rng.random() < 0.3:
-            words = held[value]
-        return draw.rng.choice(words.split("|")), {key: value}
+        return draw.word(pools[value], 0.3), {key: value}
 
     return fill
 
@@ -160,9 +172,7 @@ class Said:
 
 def say(rule: Rule, draw: Draw, slots: Mapping[str, Slot]) -> Said:
     """Word a rule once: choose a pattern, its alternatives and its slots."""
-    patterns = rule.held if draw.held else rule.train
-    pattern = draw.rng.choice(patterns)
-    text = expand(pattern.removeprefix("~"), draw.rng)
+    text, imperative = rule.draw_text(draw)
     fields = dict(rule.base)
 
     def fill(match: re.Match[str]) -> str:
@@ -172,4 +182,4 @@ def say(rule: Rule, draw: Draw, slots: Mapping[str, Slot]) -> Said:
         return words
 
     text = tidy(re.sub(r"\{(\w+)\}", fill, text))
-    return Said(text, ordered(fields), rule.name, not pattern.startswith("~"))
+    return Said(text, ordered(fields), rule.name, imperative)

@@ -2,59 +2,44 @@
 
 from __future__ import annotations
 
+from .frames import CLOSE, OFF, ON, OPEN, OPENING, PROPERTY, RUN, SET, TIME, fit
 from .grammar import Fields, Rule
 
 
 def _start_stop(act: str, slot: str, weight: float) -> list[Rule]:
+    start = fit(ON, slot) + f"\nrun {slot}\nlet {slot} run"
     return [
-        Rule(
-            f"{act}_start",
-            {"act": act, "cmd": "start"},
-            (
-                f"(start|run|turn on|switch on) {slot}",
-                f"(turn|switch) {slot} on",
-                f"~{slot} on",
-                f"get {slot} (going|running)",
-            ),
-            (f"(activate|power up) {slot}", f"(put|get) {slot} on"),
-            weight,
-        ),
-        Rule(
-            f"{act}_stop",
-            {"act": act, "cmd": "stop"},
-            (
-                f"(stop|halt|turn off|shut off|switch off) {slot}",
-                f"(turn|switch) {slot} off",
-                f"~{slot} off",
-                f"shut {slot} down",
-            ),
-            (f"(deactivate|shut down) {slot}", f"(bring|get) {slot} to a (stop|halt)"),
-            weight,
-        ),
+        Rule(f"{act}_start", {"act": act, "cmd": "start"}, start, weight),
+        Rule(f"{act}_stop", {"act": act, "cmd": "stop"}, fit(OFF, slot), weight),
     ]
 
 
 def _conveyor() -> list[Rule]:
     c = "{conveyor}"
+    reverse = f"""
+        reverse {c}
+        (run|move|drive) {c} (backwards|in reverse)
+        (put|turn|set) {c} (in|into|to) reverse
+        (start|let) {c} (go |run |)backwards
+        ~{c} (backwards|in reverse|reverse)
+        (switch|change) {c} to reverse
+        ~i want {c} (to run backwards|in reverse)
+        make {c} (go|run) (backwards|in reverse)
+        change the direction of {c}
+        (flip|reverse) the direction of {c}
+        let {c} run the other way
+        ~{c} should (run|go) backwards
+        turn {c} around
+        have {c} run in reverse
+    """
     return [
         *_start_stop("conveyor", c, 0.6),
-        Rule(
-            "conveyor_reverse",
-            {"act": "conveyor", "cmd": "reverse"},
-            (f"reverse {c}", f"(run|move) {c} (backwards|in reverse)"),
-            (f"(put|turn) {c} in reverse", f"(start|let) {c} (go |run |)backwards"),
-            0.5,
-        ),
+        Rule("conveyor_reverse", {"act": "conveyor", "cmd": "reverse"}, reverse, 0.5),
         Rule(
             "conveyor_speed",
             {"act": "conveyor"},
-            (
-                f"(set|put|bring) {c} to {{beltspeed}}",
-                f"(run|drive) {c} at {{beltspeed}}",
-                f"~{c} (to |at |){{beltspeed}}",
-                f"(set|change) the speed of {c} to {{beltspeed}}",
-            ),
-            (f"(move|keep) {c} at {{beltspeed}}", f"(adjust|bring) the speed of {c} to {{beltspeed}}"),
+            fit(SET + RUN + PROPERTY, c, "{beltspeed}", "speed") + f"\nmove {c} at {{beltspeed}}",
+            1.2,
         ),
     ]
 
@@ -62,271 +47,329 @@ def _conveyor() -> list[Rule]:
 def _spindle() -> list[Rule]:
     base: Fields = {"act": "spindle"}
     s = "(the |)spindle"
+    speed = f"""
+        spin {s} (at|to) {{rpm}}{{turn?}}
+        turn {s} at {{rpm}}{{turn?}}
+        (spin|start|run) {s} {{turn}} at {{rpm}}
+        turn {s} {{turn}} (at|with) {{rpm}}
+        (set|change) the spindle speed to {{rpm}}
+        (adjust|bring) the spindle speed to {{rpm}}
+        ~spindle speed (to|at|of|) {{rpm}}{{turn?}}
+        ~spindle {{turn}} (at|with) {{rpm}}
+        ~{{turn}} {{rpm}} on the spindle
+        spin up {s} to {{rpm}}{{turn?}}
+        ~i want the spindle {{turn}} at {{rpm}}
+        rotate {s} (at|with) {{rpm}}{{turn?}}
+    """
     rules = [
-        Rule(
-            "spindle_speed",
-            base,
-            (
-                f"(set|bring|spin) {s} to {{rpm}}( {{turn}}|)",
-                f"(run|spin|turn) {s} at {{rpm}}( {{turn}}|)",
-                "~spindle( speed|) (to |at |){rpm}( {turn}|)",
-                "(set|change) the spindle speed to {rpm}",
-                f"(spin|start) {s} {{turn}} at {{rpm}}",
-            ),
-            (
-                f"(put|start) {s} at {{rpm}}( {{turn}}|)",
-                "(adjust|bring) the spindle speed to {rpm}",
-                f"(run|turn) {s} {{turn}} at {{rpm}}",
-            ),
-            1.4,
-        ),
+        Rule("spindle_speed", base, fit(SET + RUN, s, "{rpm}{turn?}") + speed, 1.4),
         Rule(
             "spindle_stop",
             {**base, "cmd": "stop"},
-            (
-                f"(stop|halt|turn off|shut off) {s}",
-                "(turn|switch) the spindle off",
-                "~spindle off",
-                "~no more spindle",
-            ),
-            ("(shut down|switch off) the spindle", "bring the spindle to a (stop|halt)"),
+            fit(OFF, s) + "\n~no more spindle\nstop (turning|spinning) the spindle",
             0.5,
         ),
     ]
-    for word, sign in (("faster", 1), ("slower", -1)):
-        verb = "increase|raise" if sign > 0 else "decrease|reduce|lower"
-        slot = "{rpm_more}" if sign > 0 else "{rpm_less}"
-        rules.append(
-            Rule(
-                f"spindle_{word}",
-                base,
-                (
-                    f"(run|spin|turn) {s} {slot} {word}",
-                    f"({verb}) the (spindle speed|spindle) by {slot}",
-                    f"~spindle {slot} {word}",
-                ),
-                (f"make the spindle {slot} {word}", f"({verb}) the speed of the spindle by {slot}"),
-                0.6,
-            )
-        )
+    for word, verbs, more in (
+        ("faster", ("increase", "raise", "up"), "{rpm_more}"),
+        ("slower", ("decrease", "(reduce|lower)", "down"), "{rpm_less}"),
+    ):
+        one, two, way = verbs
+        text = f"""
+            (run|spin|turn) {s} {more} {word}
+            {one} the (spindle speed|spindle) by {more}
+            {two} the (spindle speed|spindle) by {more}
+            ~spindle {more} {word}
+            make the spindle {more} {word}
+            {one} the speed of the spindle by {more}
+            {two} the speed of the spindle by {more}
+            ~i (want|need) the spindle {more} {word}
+            ~the spindle should (be|run|go) {more} {word}
+            let {s} (run|go|turn) {more} {word}
+            (turn|bring) the spindle (speed |){way} by {more}
+            ~spindle {way} (by |){more}
+            ~{more} {word} on the spindle
+            have the spindle (run|go) {more} {word}
+            ~(i'd like|we need) the spindle {more} {word}
+            get the spindle (to run |){more} {word}
+        """
+        rules.append(Rule(f"spindle_{word}", base, text, 0.7))
     return rules
 
 
-def _fluids() -> list[Rule]:
-    p, v = "{pump}", "{valve}"
-    valve: Fields = {"act": "valve"}
+def _pumps() -> list[Rule]:
+    p = "{pump}"
+    flow = f"""
+        (let|make) {p} deliver {{flow}}
+        ~i (want|need) {{flow}} from {p}
+        ~{{flow}} from {p}
+        (get|give) (me |){{flow}} (from|out of) {p}
+        (pump|deliver) {{flow}} with {p}
+        ~{p} should (deliver|pump) {{flow}}
+        have {p} (pump|deliver) {{flow}}
+    """
+    bar = f"""
+        (raise|lower) the pressure of {p} to {{bar}}
+        ~i (want|need) {{bar}} (on|from) {p}
+        ~{{bar}} from {p}
+        (get|give) (me |){{bar}} (from|out of) {p}
+        (build up|hold) {{bar}} (with|on) {p}
+        ~{p} should (hold|give) {{bar}}
+        pressurize {p} to {{bar}}
+    """
     return [
         *_start_stop("pump", p, 0.7),
-        Rule(
-            "pump_flow",
-            {"act": "pump"},
-            (
-                f"(set|bring|adjust) {p} to {{flow}}",
-                f"(run|drive) {p} at {{flow}}",
-                f"~{p} (to |at |){{flow}}",
-                f"(set|change) the flow of {p} to {{flow}}",
-            ),
-            (
-                f"(let|make) {p} (deliver|run at) {{flow}}",
-                f"(put|keep) {p} at {{flow}}",
-                f"~i (want|need) {{flow}} from {p}",
-            ),
-        ),
-        Rule(
-            "pump_pressure",
-            {"act": "pump"},
-            (
-                f"(set|bring|adjust) {p} to {{bar}}",
-                f"(set|change|raise|lower) the pressure of {p} to {{bar}}",
-                f"~{p} (to |at |){{bar}}",
-                f"(run|hold) {p} at {{bar}}",
-            ),
-            (
-                f"(put|keep) {p} at {{bar}}",
-                f"(bring|adjust) the pressure of {p} to {{bar}}",
-                f"~i (want|need) {{bar}} (on|from) {p}",
-            ),
-        ),
-        Rule(
-            "pump_time",
-            {"act": "pump", "cmd": "start"},
-            (
-                f"(run|start|turn on) {p} for {{time}}",
-                f"~{p} (on |)for {{time}}",
-                f"let {p} run for {{time}}",
-            ),
-            (f"(switch on|keep) {p} (running |)for {{time}}", f"for {{time}} run {p}"),
-        ),
-        Rule(
-            "valve_open",
-            {**valve, "pos": 100},
-            (f"open {v}( fully| completely|)", f"~{v} (open|fully open)", f"open up {v}"),
-            (f"(put|set|get) {v} (open|fully open)", f"open {v} all the way"),
-            0.7,
-        ),
+        Rule("pump_flow", {"act": "pump"}, fit(SET + RUN + PROPERTY, p, "{flow}", "flow") + flow, 1.3),
+        Rule("pump_pressure", {"act": "pump"}, fit(SET + RUN + PROPERTY, p, "{bar}", "pressure") + bar, 1.3),
+        Rule("pump_time", {"act": "pump", "cmd": "start"}, fit(TIME, p, "{time}")),
+    ]
+
+
+def _valves() -> list[Rule]:
+    v = "{valve}"
+    valve: Fields = {"act": "valve"}
+    timed = f"""
+        open {v} for {{time}}
+        ~{v} open for {{time}}
+        (keep|leave) {v} open for {{time}}
+        for {{time}} open {v}
+        (have|let) {v} open for {{time}}
+        ~i (want|need) {v} open for {{time}}
+        open up {v} for {{time}}
+        ~{v} should (be|stay) open for {{time}}
+        (hold|get) {v} open for {{time}}
+        ~for {{time}} i (want|need) {v} open
+        fully open {v} for {{time}}
+        let {v} stay open for {{time}}
+        ~{{time}} with {v} open
+    """
+    return [
+        Rule("valve_open", {**valve, "pos": 100}, fit(OPEN, v) + f"\n(put|set|turn) {v} (to |)(open|fully open)", 0.7),
         Rule(
             "valve_close",
             {**valve, "pos": 0},
-            (f"(close|shut) {v}( fully| completely|)", f"~{v} (closed|shut)", f"shut off {v}"),
-            (f"(put|set|get) {v} (closed|shut)", f"(close|shut) {v} all the way"),
+            fit(CLOSE, v) + f"\n(put|set|turn) {v} (to |)(closed|shut)\nshut off {v}\nshut {v} off",
             0.7,
         ),
-        Rule(
-            "valve_pos",
-            valve,
-            (
-                f"(open|set|put|turn) {v} to {{pos}} {{percent}}",
-                f"open {v} {{pos}} {{percent}}",
-                f"~{v} (to |at |){{pos}} {{percent}}",
-            ),
-            (f"(bring|move|adjust) {v} to {{pos}} {{percent}}", f"~i want {v} at {{pos}} {{percent}}"),
-        ),
-        Rule(
-            "valve_time",
-            {**valve, "pos": 100},
-            (f"open {v} for {{time}}", f"~{v} open for {{time}}", f"(keep|leave) {v} open for {{time}}"),
-            (f"for {{time}} open {v}", f"(have|let) {v} open for {{time}}"),
-            0.8,
-        ),
+        Rule("valve_pos", valve, fit(SET + OPENING, v, "{pos} {percent}"), 1.2),
+        Rule("valve_time", {**valve, "pos": 100}, timed, 0.8),
     ]
 
 
 def _arm() -> list[Rule]:
     a = "the (arm|robot arm|robot)"
+    move = f"""
+        move {a} {{armdir}} (by |){{mm}}
+        move {a} {{mm}} (to the |){{armdir}}
+        shift {a} {{mm}} (to the |){{armdir}}
+        drive {a} {{mm}} {{armdir}}
+        (shift|drive) {a} {{armdir}} by {{mm}}
+        (bring|push) {a} {{mm}} {{armdir}}
+        push {a} {{armdir}} (by |){{mm}}
+        ~(arm|robot) {{armdir}} (by |){{mm}}
+        ~(arm|robot) {{mm}} {{armdir}}
+        ~{{mm}} {{armdir}} with {a}
+        ~{a} should (go|move) {{mm}} {{armdir}}
+        ~{a} should move {{armdir}} by {{mm}}
+        (let|have|make) {a} (go|move) {{mm}} {{armdir}}
+        ~i (want|need) {a} {{mm}} (further |){{armdir}}
+        (take|get) {a} {{mm}} {{armdir}}
+        ~i('d like| want) {a} to (go|move) {{armdir}} by {{mm}}
+        go {{mm}} {{armdir}} with {a}
+        send {a} {{armdir}} by {{mm}}
+        ~{{armdir}} by {{mm}} with {a}
+    """
+    home = f"""
+        (move|bring|send) {a} (home|to home)
+        (move|bring|send) {a} to (the home|its home) position
+        home {a}
+        (park|retract) {a}
+        ~arm home
+        return {a} to (home|the home position)
+        drive {a} to (home|the home position)
+        (put|get|take) {a} (back |)home
+        ~{a} should go (back |)home
+        let {a} go (back |)home
+        go home with {a}
+        ~i want {a} (back |)home
+        ~{a} (back |)(home|to home)( position|)
+        have {a} (go|return) home
+    """
+    stop = f"""
+        (stop|halt|freeze) {a}
+        (hold|stop) {a} (right there|there|right here)
+        ~(arm|robot) stop
+        bring {a} to a (stop|halt)
+        (freeze|halt) {a} right there
+        ~{a} should stop( moving|)
+        stop moving {a}
+        make {a} (stop|halt)
+        keep {a} still
+        ~don't move {a}( any further|)
+        ~i want {a} to stop
+        get {a} to stop
+        have {a} (stop|freeze)
+    """
+    joint = """
+        rotate joint {joint} (by |){deg}{turn?}
+        turn joint {joint} (by |){deg}{turn?}
+        turn joint {joint} {turn} by {deg}
+        rotate joint {joint} {turn} by {deg}
+        (move|bring) joint {joint} to {deg}
+        (swing|drive|set) joint {joint} to {deg}
+        rotate joint {joint} to {deg}
+        ~joint {joint} (by |to |){deg}{turn?}
+        ~joint {joint} {turn} by {deg}
+        swing joint {joint} (by |){deg}{turn?}
+        move joint {joint} by {deg}{turn?}
+        ~i (want|need) joint {joint} at {deg}
+        put joint {joint} at {deg}
+        ~joint {joint} should (be at|go to) {deg}
+        ~{deg} {turn} on joint {joint}
+        ~{deg} on joint {joint}
+        bend joint {joint} (by|to) {deg}
+        twist joint {joint} (by |){deg}{turn?}
+        take joint {joint} to {deg}
+        let joint {joint} (go|turn) to {deg}
+    """
     arm: Fields = {"act": "arm"}
-    grip = "the (gripper|claw|hand)"
     return [
-        Rule(
-            "arm_move",
-            arm,
-            (
-                f"move {a} {{armdir}} (by |){{mm}}",
-                f"move {a} {{mm}} {{armdir}}",
-                f"(shift|drive) {a} {{mm}} (to the |){{armdir}}",
-                "~(arm|robot) {armdir} (by |){mm}",
-                "~(arm|robot) {mm} {armdir}",
-            ),
-            (
-                f"(bring|push) {a} {{mm}} {{armdir}}",
-                f"(shift|drive) {a} {{armdir}} by {{mm}}",
-                f"~{{mm}} {{armdir}} with {a}",
-            ),
-            1.4,
-        ),
-        Rule(
-            "arm_home",
-            {**arm, "cmd": "home"},
-            (
-                f"(move|bring|send) {a} (home|to home|to the home position)",
-                f"home {a}",
-                f"(park|retract) {a}",
-                "~arm home",
-            ),
-            (f"(return|drive) {a} to (home|the home position)", f"(put|get) {a} home"),
-            0.5,
-        ),
-        Rule(
-            "arm_stop",
-            {**arm, "cmd": "stop"},
-            (f"(stop|halt|freeze) {a}", f"(hold|stop) {a} (right there|there)", "~(arm|robot) stop"),
-            (f"bring {a} to a (stop|halt)", f"(freeze|halt) {a} right there"),
-            0.5,
-        ),
-        Rule(
-            "arm_joint",
-            arm,
-            (
-                "(rotate|turn) joint {joint} (by |){deg}( {turn}|)",
-                "(move|bring) joint {joint} to {deg}",
-                "~joint {joint} (by |to |){deg}( {turn}|)",
-            ),
-            ("(swing|rotate|drive) joint {joint} to {deg}", "turn joint {joint} {turn} by {deg}"),
-        ),
-        Rule(
-            "grip_open",
-            {"act": "gripper", "cmd": "open"},
-            (f"open {grip}", "(release|let go of|drop) the (part|workpiece|object)", "~(gripper|claw) open"),
-            (f"(get|have) {grip} open", f"open {grip} up"),
-            0.5,
-        ),
-        Rule(
-            "grip_close",
-            {"act": "gripper", "cmd": "close"},
-            (
-                f"(close|shut) {grip}",
-                "(grab|grip|grasp|hold) the (part|workpiece|object)",
-                "~(gripper|claw) (closed|close)",
-            ),
-            (f"(get|have) {grip} closed", "(pick up|take) the (part|workpiece)"),
-            0.5,
-        ),
-        Rule(
-            "grip_force",
-            {"act": "gripper", "cmd": "close"},
-            (
-                f"(close|grip with) {grip} (at|with) {{force}} {{percent}}( force|)",
-                f"(set|put) {grip} to {{force}} {{percent}}( force|)",
-                "(grab|grip) the (part|workpiece|object) (at|with) {force} {percent}( force|)",
-            ),
-            (
-                "(hold|grasp) the (part|workpiece) (at|with) {force} {percent}( force|)",
-                f"shut {grip} (at|with) {{force}} {{percent}}",
-            ),
-            0.7,
-        ),
+        Rule("arm_move", arm, move, 1.4),
+        Rule("arm_home", {**arm, "cmd": "home"}, home, 0.5),
+        Rule("arm_stop", {**arm, "cmd": "stop"}, stop, 0.5),
+        Rule("arm_joint", arm, joint),
+    ]
+
+
+def _gripper() -> list[Rule]:
+    grip, part = "the (gripper|claw|hand)", "the (part|workpiece|object|piece)"
+    open_, close = {"act": "gripper", "cmd": "open"}, {"act": "gripper", "cmd": "close"}
+    drop = f"""
+        (release|drop) {part}
+        let go of {part}
+        (put|set) {part} down
+        let {part} (go|fall|drop)
+        put down {part}
+        ~{part.replace("the ", "")} (released|down)
+        free {part}
+        ~(gripper|claw) open
+    """
+    grab = f"""
+        (grab|grip|grasp) {part}
+        (hold|clamp) {part}
+        pick up {part}
+        (take|catch) {part}
+        pick {part} up
+        get hold of {part}
+        take hold of {part}
+        seize {part}
+        ~(gripper|claw) (closed|close)
+    """
+    force = f"""
+        (close|shut) {grip} (at|with) {{force}} {{percent}}( force|)
+        grip (at|with) {{force}} {{percent}}( force|)
+        (set|put) {grip} to {{force}} {{percent}}( force|)
+        (grab|grip) {part} (at|with) {{force}} {{percent}}( force|)
+        (hold|grasp) {part} (at|with) {{force}} {{percent}}( force|)
+        pick up {part} with {{force}} {{percent}}( force|)
+        ~{grip} (at|with|to) {{force}} {{percent}}( force|)
+        ~grip force {{force}} {{percent}}
+        use {{force}} {{percent}} (force|grip) on {part}
+        ~{{force}} {{percent}} (force|grip) (on|with) {grip}
+        squeeze {part} (at|with) {{force}} {{percent}}( force|)
+        (take|clamp) {part} with {{force}} {{percent}}( force|)
+        ~i want {grip} at {{force}} {{percent}}( force|)
+        close {grip} to {{force}} {{percent}}
+        set the (grip|grip force|gripper force) to {{force}} {{percent}}
+    """
+    return [
+        Rule("grip_open", open_, fit(OPEN, grip) + drop, 0.5),
+        Rule("grip_close", close, fit(CLOSE, grip) + grab, 0.5),
+        Rule("grip_force", close, force, 0.7),
     ]
 
 
 def _heat_and_mix() -> list[Rule]:
     h, m = "{heater}", "{mixer}"
+    heat = f"""
+        heat {h} (up |)to {{ovenc}}
+        heat up {h} to {{ovenc}}
+        preheat {h} to {{ovenc}}
+        get {h} (hot, |)to {{ovenc}}
+        ~{h} should reach {{ovenc}}
+        let {h} (reach|heat up to) {{ovenc}}
+        ~{{ovenc}} in {h}
+    """
+    spin = f"""
+        spin {m} (at|with) {{mixrpm}}
+        let {m} (turn|spin) at {{mixrpm}}
+        turn {m} at {{mixrpm}}
+        mix at {{mixrpm}} with {m}
+        (stir|mix) with {m} at {{mixrpm}}
+    """
     return [
         *_start_stop("heater", h, 0.4),
         Rule(
             "heater_temp",
             {"act": "heater"},
-            (
-                f"(set|bring|heat) {h} to {{ovenc}}",
-                f"(run|hold) {h} at {{ovenc}}",
-                f"~{h} (to |at |){{ovenc}}",
-                f"(set|change) the temperature of {h} to {{ovenc}}",
-            ),
-            (f"(put|keep) {h} at {{ovenc}}", f"(bring|adjust) the temperature of {h} to {{ovenc}}"),
+            fit(SET + PROPERTY, h, "{ovenc}", "temperature") + heat + fit("run @x at @n", h, "{ovenc}"),
         ),
         *_start_stop("mixer", m, 0.4),
-        Rule(
-            "mixer_speed",
-            {"act": "mixer"},
-            (f"(set|bring) {m} to {{mixrpm}}", f"(run|spin) {m} at {{mixrpm}}", f"~{m} (to |at |){{mixrpm}}"),
-            (f"(keep|put) {m} at {{mixrpm}}", f"(let|make) {m} (run|turn) at {{mixrpm}}"),
-            0.8,
-        ),
-        Rule(
-            "mixer_time",
-            {"act": "mixer", "cmd": "start"},
-            (f"(run|start) {m} for {{time}}", f"~{m} (on |)for {{time}}", f"let {m} run for {{time}}"),
-            (f"(switch on|keep) {m} (running |)for {{time}}", f"for {{time}} run {m}"),
-            0.6,
-        ),
-        Rule(
-            "wait",
-            {"act": "wait"},
-            ("wait (for |){time}", "pause for {time}", "(hold|sleep) for {time}", "do nothing for {time}"),
-            ("(stay|hold) (still|idle) for {time}", "~give it {time}"),
-            0.7,
-        ),
-        Rule(
-            "stop_all",
-            {"act": "stop", "what": "all"},
-            (
-                "~emergency stop",
-                "stop (everything|all machines|all the machines)",
-                "(halt|shut down) everything",
-                "~e stop",
-            ),
-            ("(shut down|halt) all (the |)machines", "everything (stop|off)"),
-            0.6,
-        ),
+        Rule("mixer_speed", {"act": "mixer"}, fit(SET + RUN + PROPERTY, m, "{mixrpm}", "speed") + spin),
+        Rule("mixer_time", {"act": "mixer", "cmd": "start"}, fit(TIME, m, "{time}"), 0.7),
     ]
 
 
-MACHINES: list[Rule] = [*_conveyor(), *_spindle(), *_fluids(), *_arm(), *_heat_and_mix()]
+def _whole_shop() -> list[Rule]:
+    wait = """
+        wait (for |){time}
+        pause for {time}
+        (hold|sleep) for {time}
+        do nothing for {time}
+        (stay|hold) (still|idle) for {time}
+        ~give it {time}
+        ~{time} (break|pause)
+        take a (break|pause) of {time}
+        for {time} (wait|do nothing)
+        (rest|idle) for {time}
+        make a pause of {time}
+        hold on for {time}
+        ~(i want|we need) a (pause|break) of {time}
+        wait {time} (before|until) (going on|you go on)
+        let {time} pass
+        stand by for {time}
+        ~don't do anything for {time}
+    """
+    stop = """
+        ~emergency stop
+        ~e stop
+        stop (everything|all machines|all the machines)
+        (halt|shut down) everything
+        (shut down|halt) all (the |)machines
+        ~everything (stop|off)
+        (turn|switch) (everything|all machines) off
+        (turn|switch) off (everything|all the machines)
+        bring (everything|all machines) to a (stop|halt)
+        (shut|power) everything down
+        ~all machines (stop|off)
+        kill (everything|all the machines)
+        ~(stop it all|stop the whole shop)
+        hit the emergency stop
+        freeze (everything|all machines)
+    """
+    return [
+        Rule("wait", {"act": "wait"}, wait, 0.7),
+        Rule("stop_all", {"act": "stop", "what": "all"}, stop, 0.6),
+    ]
+
+
+MACHINES: list[Rule] = [
+    *_conveyor(),
+    *_spindle(),
+    *_pumps(),
+    *_valves(),
+    *_arm(),
+    *_gripper(),
+    *_heat_and_mix(),
+    *_whole_shop(),
+]

@@ -9,49 +9,37 @@ from .grammar import Draw
 from .wording import NUMBER_WORDS
 
 _ANY = (
-    "um",
-    "uh",
-    "hey",
-    "okay",
-    "ok",
-    "well",
-    "so",
-    "hey car",
-    "um,",
-    "okay,",
-    "hey,",
-    "hello,",
-    "alright",
-    "yeah",
-)
+    "um|uh|hey|okay|ok|well|so|hey car|um,|okay,|hey,|hello,|alright|yeah|right|listen|hi|oh|hmm|computer,|"
+    "excuse me|all right,|now then|good,"
+).split("|")
 _ASK = (
-    "please", "could you", "can you", "would you", "could you please", "can you please", "would you please",
-    "i want you to", "i need you to", "go ahead and", "just", "now", "please just", "you should",
-)  # fmt: skip
-_ASK_HELD = (
-    "please could you",
-    "would you just",
-    "now please",
-    "i would like you to",
-    "can you just",
-    "you can",
-)
-_TAIL = ("please", "thanks", "thank you", "now", "okay", "if you can", ", please", ", thanks")
-_TAIL_HELD = ("now please", "if you could", "would you", "okay thanks")
-_JOIN = (" and ", " then ", " and then ", ", and ", ", then ", " and also ", ". ", " plus ")
-_JOIN_HELD = (", and then ", ", also ", " and please ", " and after that ")
+    "please|could you|can you|would you|could you please|can you please|would you please|i want you to|"
+    "i need you to|go ahead and|just|now|please just|you should|please could you|would you just|now please|"
+    "i would like you to|can you just|you can|i'd like you to|be so kind and|you may|kindly|could you just|"
+    "quickly|you have to|will you|will you please|please now|you could|be good and|first"
+).split("|")
+_TAIL = (
+    "please|thanks|thank you|now|okay|if you can|, please|, thanks|now please|if you could|would you|okay thanks|"
+    "right now|right away|, okay|for me please|immediately|, would you|, thank you|if possible|at once|, now|, got it|"
+    "and thanks|, if you would|, will you"
+).split("|")
+_JOIN = (
+    " and | then | and then |, and |, then | and also |. | plus |, and then |, also | and please | and after that |"
+    ", and also |, plus |, after that | and next | and now | as well as |, and please |, then please | and finally "
+).split("|")
+# How often test and validation use held-out fillers.
+_SHARE = 0.5
 
 
 def add_fillers(text: str, imperative: bool, draw: Draw) -> str:
     """Put fillers and courtesy before and after a command, in about half of the cases."""
     rng = draw.rng
-    held = draw.held and rng.random() < 0.5
     if imperative and rng.random() < 0.3:
-        text = f"{rng.choice(_ASK_HELD if held else _ASK)} {text}"
+        text = f"{draw.word(_ASK, _SHARE)} {text}"
     if rng.random() < 0.15:
-        text = f"{rng.choice(_ANY)} {text}"
+        text = f"{draw.word(_ANY, _SHARE)} {text}"
     if rng.random() < 0.15:
-        text = f"{text} {rng.choice(_TAIL_HELD if held else _TAIL)}"
+        text = f"{text} {draw.word(_TAIL, _SHARE)}"
     if rng.random() < 0.04:
         words = text.split(" ")
         words.insert(rng.randrange(1, len(words) + 1), rng.choice(["um", "uh", "er"]))
@@ -61,8 +49,7 @@ def add_fillers(text: str, imperative: bool, draw: Draw) -> str:
 
 def join(first: str, second: str, draw: Draw) -> str:
     """Say two commands in one sentence."""
-    held = draw.held and draw.rng.random() < 0.5
-    return first + draw.rng.choice(_JOIN_HELD if held else _JOIN) + second
+    return first + draw.word(_JOIN, _SHARE) + second
 
 
 def _misspell(word: str, rng: Random) -> str:
@@ -88,6 +75,11 @@ def add_typos(text: str, rng: Random) -> str:
     for i in rng.sample(places, min(len(places), 1 if rng.random() < 0.7 else 2)):
         words[i] = _misspell(words[i], rng)
     return " ".join(words)
+
+
+def drop_articles(text: str) -> str:
+    """Leave out every "the", as a hurried speaker does."""
+    return re.sub(r"\bthe ", "", text)
 
 
 def finish(text: str, rng: Random) -> str:

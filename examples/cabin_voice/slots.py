@@ -7,104 +7,30 @@ from collections.abc import Sequence
 from .grammar import Draw, Fields, Slot, choice, fields_choice
 from .wording import Number, say_number
 
-PLACES = [
-    "home",
-    "work",
-    "the airport",
-    "the train station",
-    "the nearest gas station",
-    "the nearest charging station",
-    "the hospital",
-    "the city center",
-    "the office",
-    "the gym",
-    "the supermarket",
-    "the pharmacy",
-    "the beach",
-    "the mall",
-    "the school",
-    "the museum",
-    "the stadium",
-    "the post office",
-    "the bank",
-    "the zoo",
-    "the harbor",
-    "the library",
-    "the castle",
-    "the market",
-    "Main Street",
-    "Park Avenue",
-    "Berlin",
-    "Paris",
-    "London",
-    "Madrid",
-    "Vienna",
-    "Rome",
-    "Oslo",
-    "Dublin",
-]
-CONTACTS = [
-    "Anna",
-    "Bob",
-    "Carlos",
-    "Diana",
-    "Emma",
-    "Frank",
-    "Grace",
-    "Henry",
-    "Ivan",
-    "Julia",
-    "Kevin",
-    "Laura",
-    "Martin",
-    "Nina",
-    "Oscar",
-    "Paul",
-    "Rosa",
-    "Sam",
-    "Tina",
-    "Victor",
-    "mom",
-    "dad",
-    "my wife",
-    "my husband",
-    "my boss",
-    "the office",
-    "grandma",
-    "the doctor",
-    "my sister",
-    "my brother",
-]
-GENRES = [
-    "jazz",
-    "rock",
-    "pop",
-    "classical",
-    "blues",
-    "techno",
-    "country",
-    "reggae",
-    "metal",
-    "folk",
-    "soul",
-    "disco",
-]
-COLORS = ["red", "green", "blue", "white", "orange", "purple", "yellow", "pink"]
+PLACES = (
+    "home|work|the airport|the train station|the nearest gas station|the nearest charging station|"
+    "the hospital|the city center|the office|the gym|the supermarket|the pharmacy|the beach|the mall|"
+    "the school|the museum|the stadium|the post office|the bank|the zoo|the harbor|the library|the castle|"
+    "the market|Main Street|Park Avenue|Berlin|Paris|London|Madrid|Vienna|Rome|Oslo|Dublin"
+).split("|")
+CONTACTS = (
+    "Anna|Bob|Carlos|Diana|Emma|Frank|Grace|Henry|Ivan|Julia|Kevin|Laura|Martin|Nina|Oscar|Paul|Rosa|Sam|"
+    "Tina|Victor|mom|dad|my wife|my husband|my boss|the office|grandma|the doctor|my sister|my brother"
+).split("|")
+GENRES = ("jazz|rock|pop|classical|blues|techno|country|reggae|metal|folk|soul|disco").split("|")
+COLORS = ("red|green|blue|white|orange|purple|yellow|pink").split("|")
 STEPS_BAR = [n / 2 if n % 2 else n // 2 for n in range(1, 25)]
 
 _CZONE = {
-    "rear": "in the back|in the rear|for the back seats|back there|for the rear passengers|for the back row",
-    "front": "in the front|up front|for the front seats|in the front row",
-    "driver": "on my side|on the driver side|for the driver|for me",
-    "passenger": "on the passenger side|for the passenger|for my passenger",
-    "all": "everywhere|in the whole car|in the cabin|in here|for everyone|in the car",
-}
-_CZONE_HELD = {
-    "rear": "for the people in the back|at the back|for the rear seats",
-    "front": "at the front|for the front row",
-    "driver": "on the driver's side|for my side",
-    "passenger": "on my passenger's side|for the passenger side",
-    "all": "in the entire car|in the whole cabin",
+    "rear": "in the back|in the rear|for the back seats|back there|for the rear passengers|for the back row|"
+    "for the people in the back|at the back|for the rear seats|on the back seats|in the second row",
+    "front": "in the front|up front|for the front seats|in the front row|at the front|for the front row|"
+    "on the front seats|for the people in front",
+    "driver": "on my side|on the driver side|for the driver|for me|on the driver's side|for my side|on the driver seat",
+    "passenger": "on the passenger side|for the passenger|for my passenger|on my passenger's side|"
+    "for the passenger side|on the passenger's side|for the passenger seat",
+    "all": "everywhere|in the whole car|in the cabin|in here|for everyone|in the car|in the entire car|"
+    "in the whole cabin|for all of us|throughout the car|in all zones",
 }
 _WIN = {
     "all": "the windows|all windows|all the windows|every window",
@@ -274,7 +200,7 @@ def level(top: int, names: dict[int, str]) -> Slot:
 
 
 def numbered(noun: str, top: int) -> Slot:
-    """Make a slot that names one of several machines: "pump two", "pump number 2", "the second pump"."""
+    """Make a slot that names one of several machines: "pump two", "the second pump"; "the pump" sets no id."""
     ordinals = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
 
     def fill(draw: Draw) -> tuple[str, Fields]:
@@ -282,9 +208,11 @@ def numbered(noun: str, top: int) -> Slot:
         value = rng.randint(1, top)
         name = rng.choice(noun.split("|"))
         kind = rng.random()
-        if kind < 0.25:
+        if kind < 0.12:
+            return f"the {name}", {}
+        if kind < 0.3:
             return f"the {ordinals[value - 1]} {name}", {"id": value}
-        if kind < 0.4:
+        if kind < 0.45:
             return f"{name} number {say_number(value, rng)}", {"id": value}
         return f"{name} {say_number(value, rng)}", {"id": value}
 
@@ -301,7 +229,7 @@ def _names(key: str, names: Sequence[str], strip: str = "the |my ") -> Slot:
 
 
 SLOTS: dict[str, Slot] = {
-    "czone": choice("zone", _CZONE, _CZONE_HELD),
+    "czone": choice("zone", _CZONE),
     "win": choice("zone", _WIN),
     "seat": choice("seat", _SEAT),
     "door": choice("zone", _DOOR),
@@ -315,6 +243,8 @@ SLOTS: dict[str, Slot] = {
     "cooler": shift(-1, "cooler|colder"),
     "byup": degrees(1, "by "),
     "bydown": degrees(-1, "by "),
+    "degup": degrees(1, ""),
+    "degdown": degrees(-1, ""),
     "stepsup": steps(1),
     "stepsdown": steps(-1),
     "fanlevel": level(7, {7: "max|maximum|full", 1: "low|minimum", 4: "medium", 6: "high"}),

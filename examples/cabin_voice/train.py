@@ -1,7 +1,7 @@
 """Train the cabin-voice model on a CPU and write it as an ordinary Mixtral folder.
 
-    python -m cabin_voice.train                  # tokenizer, first stage, second stage
-    python -m cabin_voice.train --widen-only     # the second stage alone, on the saved model
+    python -m cabin_voice.train
+    python -m cabin_voice.evaluate --split dev   # the validation set, for decisions
 
 The number of steps is fixed by the arguments, never by the clock: the same seed, thread count and
 library versions give the same file.
@@ -24,10 +24,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .commands import END, HERE, Sample, training_samples
-from .export import load_model, save_model
+from .export import save_model
 from .model import Mixtral, Shape, balance_loss
-from .tokenizer import PAD, load_tokenizer, train_tokenizer
-from .widen import widened_samples
+from .tokenizer import PAD, train_tokenizer
 
 BUCKET = 16
 
@@ -37,12 +36,12 @@ class Plan:
     """The settings of a training run."""
 
     seed: int = 1
-    steps: int = 4000
+    steps: int = 4400
     batch: int = 64
     warmup: int = 150
     peak: float = 3e-3
     floor: float = 3e-5
-    decay: float = 0.05
+    decay: float = 0.1
     balance: float = 0.02
 
     def rate(self, step: int) -> float:
@@ -117,34 +116,22 @@ def fit(model: Mixtral, tokenizer: Tokenizer, plan: Plan, samples: Iterator[Samp
     return (time.monotonic() - begin) / 60, (time.process_time() - begin_cpu) / 60
 
 
-def _save_facts(folder: Path, facts: dict[str, float]) -> None:
-    (folder / "training.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-
-
-def first_stage(plan: Plan, folder: Path) -> None:
-    """Train the tokenizer and the model from nothing, and save them."""
+def train(plan: Plan, folder: Path) -> None:
+    """Train the tokenizer and the model from nothing, and save them with the facts of the run."""
     torch.manual_seed(plan.seed)
     tokenizer = train_tokenizer()
     model = Mixtral(Shape(vocab=tokenizer.get_vocab_size()))
     print(f"{sum(p.numel() for p in model.parameters())} parameters, {plan.steps} steps", flush=True)
     minutes, cpu_minutes = fit(model, tokenizer, plan, training_samples(plan.seed))
     save_model(model, tokenizer, folder)
-    facts = {"seed": plan.seed, "steps": plan.steps, "batch": plan.batch, "threads": torch.get_num_threads()}
-    _save_facts(folder, {**facts, "minutes": round(minutes, 1), "cpu_minutes": round(cpu_minutes, 1)})
-
-
-def second_stage(plan: Plan, folder: Path) -> None:
-    """Continue from the saved weights with more requests that must be refused."""
-    torch.manual_seed(plan.seed)
-    tokenizer = load_tokenizer(folder)
-    model = load_model(folder).train()
-    minutes, cpu_minutes = fit(model, tokenizer, plan, widened_samples(plan.seed))
-    save_model(model, tokenizer, folder)
-    facts = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    facts["widen_steps"] = plan.steps
-    facts["minutes"] = round(facts["minutes"] + minutes, 1)
-    facts["cpu_minutes"] = round(facts["cpu_minutes"] + cpu_minutes, 1)
-    _save_facts(folder, facts)
+    facts: dict[str, float] = {
+        "seed": plan.seed,
+        "steps": plan.steps,
+        "batch": plan.batch,
+        "threads": torch.get_num_threads(),
+    }
+    facts |= {"minutes": round(minutes, 1), "cpu_minutes": round(cpu_minutes, 1)}
+    (folder / "training.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -153,15 +140,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "model")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--steps", type=int, default=Plan.steps)
-    parser.add_argument("--widen-steps", type=int, default=400, help="steps of the second stage")
-    parser.add_argument("--widen-only", action="store_true", help="run the second stage on the saved model")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.use_deterministic_algorithms(True)
-    if not args.widen_only:
-        first_stage(Plan(seed=args.seed, steps=args.steps), args.out)
-    second_stage(Plan(seed=args.seed + 1, steps=args.widen_steps, peak=6e-4, floor=1e-5, warmup=20), args.out)
+    train(Plan(seed=args.seed, steps=args.steps), args.out)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ from tokenizers import Tokenizer
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 
-from cabin_voice import commands, refusals, widen  # noqa: E402
-from cabin_voice.grammar import expand, expand_all  # noqa: E402
+from cabin_voice import commands, refusal_words  # noqa: E402
+from cabin_voice.grammar import Draw, Rule, expand, expand_all, say  # noqa: E402
 from cabin_voice.noise import add_typos  # noqa: E402
-from cabin_voice.refusals import REFUSAL, REFUSALS  # noqa: E402
+from cabin_voice.refusals import ODD_REQUESTS, REFUSAL, REFUSALS, unseen_words  # noqa: E402
+from cabin_voice.split import Part, divide, prompt_part  # noqa: E402
 from cabin_voice.wording import number_words  # noqa: E402
 
 HERE = EXAMPLES / "cabin_voice"
@@ -36,9 +37,9 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(MODEL / "tokenizer.json"))
 
 
-def patterns(held: bool) -> set[str]:
-    chosen = (pattern for rule in RULES for pattern in (rule.held if held else rule.train))
-    return {text for pattern in chosen for text in expand_all(pattern.removeprefix("~"))}
+def texts_of(rule: Rule, part: Part, count: int = 300) -> set[str]:
+    rng = Random(1)
+    return {rule.draw_text(Draw(rng, part))[0] for _ in range(count)}
 
 
 def test_same_seed_gives_same_samples() -> None:
@@ -59,18 +60,46 @@ def test_expected_lines_are_compact_json() -> None:
         assert sample.prompt == sample.prompt.strip()
 
 
-def test_held_out_patterns_are_not_trained() -> None:
-    assert not patterns(held=True) & patterns(held=False)
+@pytest.mark.parametrize("part", ["dev", "test"])
+def test_held_out_patterns_are_not_trained(part: Part) -> None:
+    for rule in RULES:
+        held = {text for pattern in rule.of(part) for text in expand_all(pattern.removeprefix("~"))}
+        assert not held & texts_of(rule, "train"), rule.name
 
 
-def test_every_rule_has_held_out_patterns() -> None:
-    assert [rule.name for rule in RULES if not rule.held] == []
+def test_validation_uses_no_pattern_of_the_test() -> None:
+    for rule in RULES:
+        if rule.of("dev"):
+            test = {text for pattern in rule.of("test") for text in expand_all(pattern.removeprefix("~"))}
+            assert not test & texts_of(rule, "dev"), rule.name
+
+
+def test_every_meaning_has_held_out_patterns_and_several_trained_ones() -> None:
+    for rule in RULES:
+        assert len(rule.patterns) >= 6, rule.name
+        assert rule.of("test"), rule.name
+        assert len(rule.of("train")) >= 3, rule.name
+
+
+def test_about_an_eighth_of_the_patterns_is_held_out() -> None:
+    share = sum(len(rule.of("test")) for rule in RULES) / sum(len(rule.patterns) for rule in RULES)
+    assert 0.1 < share < 0.15
+
+
+def test_division_depends_on_the_text_alone_and_loses_nothing() -> None:
+    pool = tuple(f"pattern {i}" for i in range(200))
+    parts = divide(pool)
+    assert sorted(text for part in parts.values() for text in part) == sorted(pool)
+    assert {part: set(texts) for part, texts in divide(pool[::-1]).items()} == {p: set(t) for p, t in parts.items()}
+    assert divide(("a", "b", "c")) == {"train": ("a", "b", "c"), "dev": (), "test": ()}
 
 
 def test_held_out_prompts_are_not_trained(held_out: tuple[commands.Sample, ...]) -> None:
     prompts = {sample.prompt for sample in held_out}
     assert len(prompts) == commands.HELDOUT_SIZE
+    assert {prompt_part(prompt) for prompt in prompts} == {"test"}
     assert prompts.isdisjoint(sample.prompt for sample in islice(commands.training_samples(1), 20_000))
+    assert prompts.isdisjoint(sample.prompt for sample in commands.validation_samples(300))
 
 
 def test_held_out_set_has_every_class(held_out: tuple[commands.Sample, ...]) -> None:
@@ -167,20 +196,29 @@ def test_typos_leave_numbers_alone() -> None:
         assert changed.endswith("seventeen hundred 1500")
 
 
-def words(texts: list[str]) -> set[str]:
-    return set(re.findall(r"[a-z]+", " ".join(texts).lower()))
+def test_typos_never_change_the_meaning_of_a_number_or_a_short_word() -> None:
+    assert add_typos("go to 40 now", Random(1)) == "go to 40 now"
 
 
-def test_second_stage_uses_no_held_out_refusal_words() -> None:
-    held = [text for name, text in vars(refusals).items() if name.endswith("_HELD")]
-    train = [text for name, text in vars(refusals).items() if f"{name}_HELD" in vars(refusals)]
-    held += [pattern for rule in REFUSALS for pattern in rule.held]
-    train += [pattern for rule in REFUSALS for pattern in rule.train]
-    second = [widen.VERBS, widen.NOUNS, *widen.PATTERNS]
-    assert not (words(held) - words(train)) & words(second)
+def test_training_refusals_use_no_word_that_is_held_out() -> None:
+    assert unseen_words()
+    for rule in [*REFUSALS, *ODD_REQUESTS]:
+        rng = Random(3)
+        for _ in range(200):
+            text = say(rule, Draw(rng), commands.ALL_SLOTS).text
+            for pool in (refusal_words.FOOD, refusal_words.CHORE, refusal_words.FOREIGN):
+                held = [*divide(tuple(pool))["test"], *divide(tuple(pool))["dev"]]
+                assert not any(re.search(rf"\b{re.escape(word)}$", text) for word in held), text
 
 
-def test_second_stage_avoids_the_held_out_set(held_out: tuple[commands.Sample, ...]) -> None:
-    samples = list(islice(widen.widened_samples(2), 5000))
-    assert {sample.prompt for sample in held_out}.isdisjoint(sample.prompt for sample in samples)
-    assert samples == list(islice(widen.widened_samples(2), 5000))
+def test_machine_without_a_number_has_no_id() -> None:
+    rule = next(rule for rule in commands.RULES if rule.name == "conveyor_speed")
+    bare, named = set(), set()
+    rng = Random(5)
+    for _ in range(400):
+        said = say(rule, Draw(rng), commands.ALL_SLOTS)
+        (named if "id" in said.meaning else bare).add(said.text)
+        assert said.meaning["speed"] >= 5
+    assert bare
+    assert all(re.search(r"the (conveyor|belt|conveyor belt)\b", text) for text in bare)
+    assert len(named) > 3 * len(bare)
