@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -77,14 +77,14 @@ class ConfigKeys:
             raise self.refused(key, value, f"an integer {low}..{high}")
         return value
 
-    def positive(self, key: str, default: float) -> float:
-        """A finite number above 0; `default` where the key is absent or null."""
+    def positive(self, key: str, default: float, *, low: float = 0.0) -> float:
+        """A finite number above 0 and not below `low`; `default` where the key is absent or null."""
         value = self.take(key)
         if value is None:
             return default
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value <= 0:
-            raise self.refused(key, value, "a finite number above 0")
+        if not number or not 0 < value <= sys.float_info.max or value < low:
+            raise self.refused(key, value, f"a finite number, {low} or more" if low else "a finite number above 0")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -99,8 +99,9 @@ class ConfigFile:
         self._check("sliding_window", value["sliding_window"], "0 or more", _is_integer(value["sliding_window"]))
         for name in ("norm_topk", "tied_embeddings"):
             self._check(name, value[name], "true or false", isinstance(value[name], bool))
-        for name in ("rms_eps", "rope_theta"):
-            self._check(name, value[name], "a finite number above 0", _is_positive(value[name]))
+        self._check("rms_eps", value["rms_eps"], "a finite number above 0", _is_positive(value["rms_eps"]))
+        theta = value["rope_theta"]
+        self._check("rope_theta", theta, "a finite number, 1 or more", _is_positive(theta) and theta >= 1)
         self._check("family", value["family"], "a name", isinstance(value["family"], str))
         self._check_ids(value)
         config = ModelConfig(**{**value, "eos_ids": tuple(value["eos_ids"])})
@@ -162,4 +163,4 @@ def _is_integer(value: Any, low: int = 0, high: int = _LARGEST) -> bool:
 
 
 def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max

@@ -29,6 +29,7 @@ _FIXED: dict[str, tuple[Any, ...]] = {
 }
 # Defaults of transformers' class, for keys that older versions left out of the file.
 _ROPE_THETA, _RMS_EPS, _BOS_ID, _EOS_ID = 1e6, 1e-5, 1, 2
+_LEAST_THETA = 1.0  # below, angles would be larger than positions: sine and cosine are made for |angle| < 1e6
 
 _PARTS = {"gate": "w1", "up": "w3", "down": "w2"}
 _LAYER_NAMES = {
@@ -142,7 +143,7 @@ def _head_dim(keys: ConfigKeys, dim: int, n_heads: int) -> int:
 
 def _rope_theta(keys: ConfigKeys) -> float:
     """From `rope_theta` (and `rope_scaling`: transformers 4) or from `rope_parameters` (transformers 5)."""
-    theta = keys.positive("rope_theta", 0.0) if keys.take("rope_theta") is not None else None
+    theta = keys.positive("rope_theta", 0.0, low=_LEAST_THETA) if keys.take("rope_theta") is not None else None
     for key in ("rope_scaling", "rope_parameters"):
         value = keys.take(key)
         if value is None:
@@ -153,7 +154,7 @@ def _rope_theta(keys: ConfigKeys) -> float:
         rope.only("rope_type", "default")
         rope.only("type", "default")
         rope.only("partial_rotary_factor", 1.0)
-        inner = rope.positive("rope_theta", theta or _ROPE_THETA)
+        inner = rope.positive("rope_theta", theta or _ROPE_THETA, low=_LEAST_THETA)
         rope.finish()
         if theta is not None and inner != theta:
             raise CheckpointError(
