@@ -13,6 +13,7 @@ _DISK_FULL = re.compile(r"No space left on device", re.IGNORECASE)
 _NO_MEMORY = re.compile(
     r"out of memory|cannot allocate memory|memory exhausted|Killed signal terminated|bad_alloc", re.IGNORECASE
 )
+_OUT_OF_REACH = re.compile(r"relocation truncated to fit|relocation \S+ out of range", re.IGNORECASE)
 _ERROR = re.compile(r"\berror\b|undefined reference|relocation truncated|multiple definition", re.IGNORECASE)
 
 
@@ -24,6 +25,11 @@ def failure(what: str, command: Sequence[str], exit_code: int, output: str) -> C
         return CompileError(
             f"{what}: the compiler was killed, probably for lack of memory",
             hint="close other programs, or use --embed incbin",
+        )
+    if _OUT_OF_REACH.search(output):
+        return CompileError(
+            f"{what}: weights, KV cache and buffers together are more than the code reaches, 2 GiB on x86-64",
+            hint="a smaller --ctx",
         )
     if exit_code < 0:
         return CompileError(f"{what}: {command[0]} was ended by {_signal_name(-exit_code)}", hint="build again")
