@@ -119,7 +119,6 @@ static colibri_status decode(int n_tokens, Report *report) {
 }
 
 colibri_status run_bench(const Options *options, Report *report) {
-    report->n_prompts = 1;
     sampler_init(0.0f, 1.0f, 0);
     colibri_status status =
         prompt_from_text(model_golden_prompt, strlen(model_golden_prompt), options->context, &prompt, report);
@@ -127,6 +126,10 @@ colibri_status run_bench(const Options *options, Report *report) {
         return status;
     }
     int room = options->context - prompt.n_ids;
+    if (room == 0) {
+        return report_fault(report, COLIBRI_E_USAGE, "--bench %d: the embedded prompt fills all %d positions",
+                            options->n_bench_tokens, options->context);
+    }
     if (options->n_bench_tokens > room) {
         return report_fault(report, COLIBRI_E_USAGE,
                             "--bench %d: the embedded prompt leaves %d of %d positions; try --bench %d",

@@ -43,6 +43,10 @@ static colibri_status run(const Options *options, Report *report) {
     report->threads = options->n_threads;
     report->context = options->context;
     status = compute(options, report);
+    if (options->mode != MODE_STDIN) { /* which counts for itself */
+        report->n_prompts = 1;
+        report->n_failed = status != COLIBRI_OK;
+    }
     colibri_close();
     return status;
 }

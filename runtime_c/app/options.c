@@ -50,7 +50,8 @@ static const OptionSpec specs[] = {
      "sample from the most likely tokens that make up P (default 1)"},
     {"seed", "N", OPTION_SEED, MODE_NONE, GENERATING, "start of the random numbers, for every prompt (default 0)"},
     {"threads", "N", OPTION_THREADS, MODE_NONE, COMPUTING, "threads; they change no result (default: the board's)"},
-    {"ctx", "N", OPTION_CONTEXT, MODE_NONE, COMPUTING, "positions for prompt and answer (default: all compiled in)"},
+    {"ctx", "N", OPTION_CONTEXT, MODE_NONE, GENERATING | IN(MODE_BENCH),
+     "positions for prompt and answer (default: all compiled in)"},
     {"ids", NULL, OPTION_IDS, MODE_NONE, GENERATING, "print token ids (1,2,3) instead of text"},
 };
 

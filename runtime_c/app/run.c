@@ -25,12 +25,7 @@ colibri_status run_prompt(const Options *options, Report *report) {
         options->mode == MODE_TOKENS
             ? prompt_from_ids(options->prompt, options->context, &prompt, report)
             : prompt_from_text(options->prompt, strlen(options->prompt), options->context, &prompt, report);
-    report->n_prompts = 1;
-    if (status == COLIBRI_OK) {
-        status = answer_prompt(options, ANSWER_TEXT, report);
-    }
-    report->n_failed = status != COLIBRI_OK;
-    return status;
+    return status == COLIBRI_OK ? answer_prompt(options, ANSWER_TEXT, report) : status;
 }
 
 /* Reads and answers one line into one_report; a bad prompt gets an empty line. */

@@ -184,6 +184,8 @@ def test_bench_goes_to_the_end_of_the_context(program: Program) -> None:
     run = program("--bench", str(CONTEXT - 5))
     assert run.exit_code == 2
     assert run.message == "--bench 59: the embedded prompt leaves 58 of 64 positions; try --bench 58"
+    run = program("--bench", "1", "--ctx", "6")
+    assert run.message == "--bench 1: the embedded prompt fills all 6 positions"
 
 
 def test_no_other_run_prints_times(program: Program) -> None:

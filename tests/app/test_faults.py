@@ -34,6 +34,7 @@ USAGE = [
     (["--prompt", "a", "--max-tokens", "1.5"], "--max-tokens '1.5' is not a whole number; try --max-tokens 1"),
     (["--prompt", "a", "--threads", "0"], "--threads 0 is out of range; try 1 .. 4"),
     (["--prompt", "a", "--threads", "5"], "--threads 5 is out of range; try 1 .. 4"),
+    (["--selftest", "--ctx", "8"], "--ctx does not go with --selftest; leave it out"),
     (["--prompt", "a", "--ctx", "65"], "--ctx 65 is out of range; try 1 .. 64"),
     (["--bench", "0"], "--bench 0 is out of range; try 1 .. 64"),
     (["--prompt", "a", "--seed", "-1"], "--seed '-1' is not a whole number of 64 bits; try 0 .. 18446744073709551615"),
@@ -140,6 +141,7 @@ def test_not_finite_outranks_other_verdicts(sanitized: Program, mode: list[str])
         assert run.status["status"] == "ok"
         run = sanitized(*mode, fake="nan-layer")
     assert (run.exit_code, run.status["status"]) == (5, "not_finite")
+    assert (run.status["prompts"], run.status["failed"]) == (1, 1)
 
 
 def test_stdin_goes_on_after_a_line_that_failed(program: Program) -> None:
