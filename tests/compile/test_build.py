@@ -281,3 +281,11 @@ def test_the_first_error_line_is_found_among_warnings() -> None:
     output = "In file included from a.c:1:\na.h:2: warning: odd\na.c:3:5: error: bad\na.c:4: error: worse\n"
     assert failure("compile a.c", ["cc"], 1, output).what == "compile a.c: a.c:3:5: error: bad"
     assert failure("link", ["cc"], -signal.SIGBUS, "").what == "link: cc was ended by SIGBUS"
+
+
+def test_a_cache_beyond_the_reach_of_code_has_a_way_out() -> None:
+    """What ld says about 2.4 GiB of KV cache on x86-64."""
+    output = "(.text+0x109): relocation truncated to fit: R_X86_64_PC32 against symbol `__abort_msg'\n"
+    error = failure("link", ["cc"], 1, output)
+    assert "more than the code reaches" in error.what
+    assert error.hint == "a smaller --ctx"
