@@ -32,6 +32,7 @@ MULTIPLY = {
 PAGE_END = {
     "third": ("adrp x0, data\n str x1, [x2]\n ldr x3, [x0, #8]\n nop", True),
     "fourth": ("adrp x0, data\n ldr x1, [x2]\n nop\n str x3, [x0, #16]", True),
+    "third and fourth": ("adrp x0, data\n str x1, [x2]\n ldr x3, [x0, #8]\n ldr x4, [x0, #16]", True),
     "other register": ("adrp x0, data\n str x1, [x2]\n ldr x3, [x4, #8]\n nop", False),
     "no access": ("adrp x0, data\n add x1, x1, #1\n ldr x3, [x0, #8]\n nop", False),
     "load of a pair": ("adrp x0, data\n ldp x1, x5, [x2]\n ldr x3, [x0, #8]\n nop", False),

@@ -16,6 +16,7 @@ _PAGE = 0x1000
 _MEMORY = re.compile(r"(?:ld|st|prfm)")
 _REGISTERS = re.compile(r"\b[xw](\d+)\b")
 _UNSIGNED_OFFSET = re.compile(r"(?:(?:ldr|str)(?:b|h|sb|sh|sw)?|prfm) .*\[(x\d+)(?:, #(?:0x[0-9a-f]+|\d+))?\]$")
+_BRANCH = re.compile(r"(?:b|bl|br|blr|ret|cbz|cbnz|tbz|tbnz|b\.[a-z]{2})\b")
 _ACCUMULATE = re.compile(r"(?:madd|msub|smaddl|smsubl|umaddl|umsubl) x")
 
 
@@ -48,13 +49,18 @@ def _multiply_after_memory(code: Sequence[Instruction]) -> Iterator[Instruction]
 
 
 def _adrp_at_the_end_of_a_page(code: Sequence[Instruction]) -> Iterator[Instruction]:
-    """843419: ADRP in a page's last two words, a memory access, and within two more one that uses ADRP's register."""
+    """843419: ADRP in a page's last two words, a memory access, and then one that uses ADRP's register.
+
+    One instruction that is no branch may stand before the last.
+    """
     for i, first in enumerate(code):
         if first.address % _PAGE < _PAGE - 8 or not first.text.startswith("adrp "):
             continue
         second, later = code[i + 1 : i + 2], code[i + 2 : i + 4]
         if not second or not _MEMORY.match(second[0].text) or second[0].text.startswith(("ldp", "ldnp")):
             continue
+        if _BRANCH.match(later[0].text if later else ""):
+            continue  # as where the linker moved the third instruction to a stub
         register = first.text.split()[1].rstrip(",")
         matches = (_UNSIGNED_OFFSET.match(instruction.text) for instruction in later)
         if any(match and match[1] == register for match in matches):
