@@ -11,7 +11,9 @@
  * enough that a thread whose core was taken by another process costs its neighbours microseconds, not time slices. */
 enum { SPIN_ROUNDS = 2000, STACK_BYTES = 64 * 1024 };
 
-/* One job at a time. `generation` numbers the jobs; a worker that sees a new number owns its share of that job. */
+/* One job at a time, cut into as many shares as there are threads. `generation` numbers the jobs. A thread takes its
+ * own share first, whose rows may still be in its core's cache, then any that nobody has started: so a job never waits
+ * for a thread that has no core just now. */
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t job_ready;
@@ -20,9 +22,9 @@ static struct {
     void *argument;
     int n_items;
     int n_threads; /* the caller included */
-    bool stopping;
+    atomic_bool stopping;
     atomic_uint generation;
-    atomic_int n_running; /* workers that have not finished the current job */
+    atomic_int n_left; /* shares of the current job that are not done */
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER,
           .job_ready = PTHREAD_COND_INITIALIZER,
           .job_done = PTHREAD_COND_INITIALIZER,
@@ -30,6 +32,7 @@ static struct {
 
 static pthread_t workers[MODEL_MAX_THREADS];
 static int worker_index[MODEL_MAX_THREADS];
+static atomic_uint taken[MODEL_MAX_THREADS]; /* the last job of which this share was taken */
 
 static void cpu_relax(void) {
 #if defined(__x86_64__)
@@ -39,20 +42,40 @@ static void cpu_relax(void) {
 #endif
 }
 
-/* First item of a thread's share; thread n_threads stands for the end. */
-static int share_begin(int thread, int n_items, int n_threads) {
-    return (int)((long long)n_items * thread / n_threads);
+/* First item of a share; share n_threads stands for the end. */
+static int share_begin(int share, int n_items, int n_threads) {
+    return (int)((long long)n_items * share / n_threads);
 }
 
-static void run_share(int thread) {
-    int begin = share_begin(thread, team.n_items, team.n_threads);
-    int end = share_begin(thread + 1, team.n_items, team.n_threads);
+static void run_share(int share) {
+    int begin = share_begin(share, team.n_items, team.n_threads);
+    int end = share_begin(share + 1, team.n_items, team.n_threads);
     if (begin < end) {
         team.work(team.argument, begin, end);
     }
 }
 
-/* Returns the number of the next job after `seen`. */
+/* Every share of job - 1 was taken before that job ended, so a thread that comes too late for `job` gets nothing. */
+static bool take_share(int share, unsigned job) {
+    unsigned before = job - 1;
+    return atomic_compare_exchange_strong_explicit(&taken[share], &before, job, memory_order_acq_rel,
+                                                   memory_order_relaxed);
+}
+
+/* Returns whether it did the last of the job's shares. */
+static bool run_shares(int thread, unsigned job) {
+    bool was_last = false;
+    for (int i = 0; i < team.n_threads; i++) {
+        int share = (thread + i) % team.n_threads;
+        if (take_share(share, job)) {
+            run_share(share);
+            was_last = atomic_fetch_sub_explicit(&team.n_left, 1, memory_order_acq_rel) == 1;
+        }
+    }
+    return was_last;
+}
+
+/* Returns the number of a job after `seen`. */
 static unsigned wait_for_job(unsigned seen) {
     for (int round = 0; round < SPIN_ROUNDS; round++) {
         unsigned now = atomic_load_explicit(&team.generation, memory_order_acquire);
@@ -69,12 +92,10 @@ static unsigned wait_for_job(unsigned seen) {
     return atomic_load_explicit(&team.generation, memory_order_acquire);
 }
 
-static void finish_share(void) {
-    if (atomic_fetch_sub_explicit(&team.n_running, 1, memory_order_acq_rel) == 1) {
-        pthread_mutex_lock(&team.lock);
-        pthread_cond_signal(&team.job_done);
-        pthread_mutex_unlock(&team.lock);
-    }
+static void wake_caller(void) {
+    pthread_mutex_lock(&team.lock);
+    pthread_cond_signal(&team.job_done);
+    pthread_mutex_unlock(&team.lock);
 }
 
 static void *worker_main(void *index) {
@@ -82,48 +103,50 @@ static void *worker_main(void *index) {
     unsigned seen = 0;
     for (;;) {
         seen = wait_for_job(seen);
-        if (team.stopping) {
+        if (atomic_load_explicit(&team.stopping, memory_order_acquire)) {
             return NULL;
         }
-        run_share(thread);
-        finish_share();
+        if (run_shares(thread, seen)) {
+            wake_caller();
+        }
     }
 }
 
-/* Publishes a new job number; the mutex orders it before any sleeper's check. */
-static void announce(void) {
+/* Publishes a new job number and returns it; the mutex orders it before any sleeper's check. */
+static unsigned announce(void) {
     pthread_mutex_lock(&team.lock);
-    atomic_fetch_add_explicit(&team.generation, 1, memory_order_release);
+    unsigned job = atomic_fetch_add_explicit(&team.generation, 1, memory_order_release) + 1;
     pthread_cond_broadcast(&team.job_ready);
     pthread_mutex_unlock(&team.lock);
+    return job;
 }
 
 static void wait_for_workers(void) {
     for (int round = 0; round < SPIN_ROUNDS; round++) {
-        if (atomic_load_explicit(&team.n_running, memory_order_acquire) == 0) {
+        if (atomic_load_explicit(&team.n_left, memory_order_acquire) == 0) {
             return;
         }
         cpu_relax();
     }
     pthread_mutex_lock(&team.lock);
-    while (atomic_load_explicit(&team.n_running, memory_order_acquire) != 0) {
+    while (atomic_load_explicit(&team.n_left, memory_order_acquire) != 0) {
         pthread_cond_wait(&team.job_done, &team.lock);
     }
     pthread_mutex_unlock(&team.lock);
 }
 
 void threads_run(ThreadWork work, void *argument, int n_items) {
-    if (team.n_threads == 1 || n_items < team.n_threads) {
+    if (team.n_threads == 1 || n_items < 2) {
         work(argument, 0, n_items);
         return;
     }
     team.work = work;
     team.argument = argument;
     team.n_items = n_items;
-    atomic_store_explicit(&team.n_running, team.n_threads - 1, memory_order_relaxed);
-    announce();
-    run_share(0);
-    wait_for_workers();
+    atomic_store_explicit(&team.n_left, team.n_threads, memory_order_relaxed);
+    if (!run_shares(0, announce())) {
+        wait_for_workers();
+    }
 }
 
 colibri_status threads_start(int n_threads) {
@@ -136,8 +159,11 @@ colibri_status threads_start(int n_threads) {
     }
     size_t stack_bytes = STACK_BYTES < PTHREAD_STACK_MIN ? (size_t)PTHREAD_STACK_MIN : (size_t)STACK_BYTES;
     int failed = pthread_attr_setstacksize(&attributes, stack_bytes);
-    team.stopping = false;
+    atomic_store(&team.stopping, false);
     atomic_store(&team.generation, 0);
+    for (int share = 0; share < MODEL_MAX_THREADS; share++) {
+        atomic_store(&taken[share], 0);
+    }
     team.n_threads = 1;
     while (failed == 0 && team.n_threads < n_threads) {
         int thread = team.n_threads;
@@ -157,8 +183,8 @@ colibri_status threads_start(int n_threads) {
 
 void threads_stop(void) {
     if (team.n_threads > 1) {
-        team.stopping = true;
-        announce();
+        atomic_store(&team.stopping, true);
+        (void)announce();
     }
     for (int thread = 1; thread < team.n_threads; thread++) {
         pthread_join(workers[thread], NULL);

@@ -11,7 +11,8 @@ typedef void (*ThreadWork)(void *argument, int begin, int end);
 COLIBRI_MUST_CHECK colibri_status threads_start(int n_threads);
 void threads_stop(void);
 
-/* Runs work over 0 .. n_items-1, the caller taking the first share; returns when all of it is done. */
+/* Runs work over 0 .. n_items-1, one share a thread; returns when all of it is done. Who gets no core soon enough loses
+ * its share to another thread, the caller included. */
 void threads_run(ThreadWork work, void *argument, int n_items);
 
 #endif

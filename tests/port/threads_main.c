@@ -1,6 +1,12 @@
 /* Runs many jobs of changing sizes on 1 .. MODEL_MAX_THREADS threads and counts every item exactly once. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "model_config.h"
 #include "port/threads.h"
@@ -34,6 +40,51 @@ static int check_team(int n_threads) {
     return memcmp(counts, expected, sizeof counts) != 0;
 }
 
+/* The thread sanitizer delivers signals late. */
+#if !defined(__SANITIZE_THREAD__)
+static atomic_int stalled;
+static atomic_int job_ended;
+
+static void stall(int number) {
+    (void)number;
+    atomic_store(&stalled, 1);
+    while (!atomic_load(&job_ended)) {
+        sched_yield();
+    }
+}
+
+/* A worker that sleeps and then has no core (it hangs in a signal handler) must not hold up a job. */
+static int check_stalled_worker(void) {
+    int step = 1;
+    sigset_t signals;
+    memset(counts, 0, sizeof counts);
+    if (signal(SIGUSR1, stall) == SIG_ERR || threads_start(2) != COLIBRI_OK) {
+        return 1;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    kill(getpid(), SIGUSR1);
+    while (!atomic_load(&stalled)) {
+        sched_yield();
+    }
+    threads_run(count_items, &step, N_ITEMS);
+    atomic_store(&job_ended, 1);
+    threads_stop();
+    for (int i = 0; i < N_ITEMS; i++) {
+        if (counts[i] != 1) {
+            return 1;
+        }
+    }
+    return 0;
+}
+#else
+static int check_stalled_worker(void) {
+    return 0;
+}
+#endif
+
 int main(void) {
     for (int round = 0; round < 3; round++) {
         for (int n = 1; n <= MODEL_MAX_THREADS; n++) {
@@ -45,6 +96,10 @@ int main(void) {
     }
     if (threads_start(0) != COLIBRI_E_USAGE || threads_start(MODEL_MAX_THREADS + 1) != COLIBRI_E_USAGE) {
         puts("thread count not checked");
+        return 1;
+    }
+    if (check_stalled_worker() != 0) {
+        puts("wrong counts with a stalled worker");
         return 1;
     }
     puts("ok");
