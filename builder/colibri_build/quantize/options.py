@@ -11,10 +11,10 @@ import numpy as np
 
 from colibri_build.artifacts import Format, Kind, ModelConfig
 from colibri_build.errors import QuantizeError
+from colibri_build.layout import GROUP_SIZES
 
 METHODS = ("rtn", "awq")
 BITS = (4, 8)
-GROUP_SIZES = (32, 64, 128)
 
 
 @dataclass(frozen=True)

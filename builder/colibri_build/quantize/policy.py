@@ -6,15 +6,7 @@ from collections.abc import Mapping
 
 from colibri_build.artifacts import Format, Kind
 from colibri_build.errors import QuantizeError
-
-ALLOWED: Mapping[Kind, tuple[Format, ...]] = {
-    Kind.EMBEDDING: (Format.W8, Format.F16),
-    Kind.ATTENTION: (Format.W4, Format.W8),
-    Kind.EXPERT: (Format.W4, Format.W8),
-    Kind.ROUTER: (Format.F32,),  # a wrong expert costs more than the few bytes of a router
-    Kind.NORM: (Format.F32,),
-    Kind.LM_HEAD: (Format.W8, Format.F16),
-}
+from colibri_build.layout import ALLOWED_FORMATS
 
 
 def default_formats(bits: int) -> dict[Kind, Format]:
@@ -23,7 +15,7 @@ def default_formats(bits: int) -> dict[Kind, Format]:
         Kind.EMBEDDING: Format.W8,
         Kind.ATTENTION: Format.W8,
         Kind.EXPERT: Format.W4 if bits == 4 else Format.W8,
-        Kind.ROUTER: Format.F32,
+        Kind.ROUTER: Format.F32,  # a wrong expert costs more than the few bytes of a router
         Kind.NORM: Format.F32,
         Kind.LM_HEAD: Format.W8,
     }
@@ -35,8 +27,8 @@ def choose_formats(bits: int, overrides: Mapping[Kind, Format], *, tied_embeddin
     Tied embeddings are one matrix: naming either kind names both.
     """
     for kind, fmt in overrides.items():
-        if fmt not in ALLOWED[kind]:
-            allowed = " or ".join(ALLOWED[kind])
+        if fmt not in ALLOWED_FORMATS[kind]:
+            allowed = " or ".join(ALLOWED_FORMATS[kind])
             raise QuantizeError(f"format {fmt} is not implemented for {kind} tensors", hint=f"{kind} may be {allowed}")
     formats = default_formats(bits) | dict(overrides)
     if tied_embeddings:

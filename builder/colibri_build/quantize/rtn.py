@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, Format, QuantizedTensor, TensorSpec
 from colibri_build.errors import QuantizeError
-from colibri_build.reference.numbers import group_count, pad_to_groups
+from colibri_build.layout import ALIGNMENT, align, code_bytes, scale_bytes
+from colibri_build.reference.numbers import pad_to_groups
 
 F16_MAX = float(np.finfo(np.float16).max)
 W4_MAX_CODE = 15
@@ -141,10 +142,6 @@ def dequantize_tensor(tensor: QuantizedTensor, group_size: int) -> F32:
 
 def stored_bytes(tensor: QuantizedTensor, group_size: int) -> int:
     """Bytes of the tensor's part in the model folder (FORMAT.md: padded to panels and blocks), without file gaps."""
-    rows, cols = tensor.spec.rows, tensor.spec.cols
-    if tensor.scales is None:
-        return rows * cols * tensor.codes.dtype.itemsize
-    panels, blocks = -(-rows // 8), -(-cols // 32)
-    code_bytes = panels * blocks * (128 if tensor.format is Format.W4 else 256)
-    record = 24 if tensor.format is Format.W4 else 16
-    return -(-code_bytes // 64) * 64 + panels * group_count(cols, group_size) * record
+    codes = code_bytes(tensor.spec, tensor.format)
+    scales = scale_bytes(tensor.spec, tensor.format, group_size)
+    return align(codes, ALIGNMENT) + scales if scales else codes
