@@ -39,7 +39,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _write_error(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink()
 
 
 def write_whole(path: Path, data: bytes) -> bool:
@@ -50,3 +51,16 @@ def write_whole(path: Path, data: bytes) -> bool:
     with whole_file(path) as temporary:
         temporary.write_bytes(data)
     return True
+
+
+def read_text(path: Path, what: str) -> str:
+    """Return a text file that the user named. Raises ColibriError if it is missing or not UTF-8; `what` says whose."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ColibriError(f"cannot read the {what} {path}: {error.strerror}", hint="check the path") from error
+    except UnicodeDecodeError as error:
+        raise ColibriError(
+            f"the {what} {path} is not UTF-8: byte 0x{error.object[error.start]:02x} at offset {error.start}",
+            hint="convert it with iconv, or name another file",
+        ) from error

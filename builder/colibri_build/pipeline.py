@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from colibri_build import __version__
 from colibri_build.artifacts import (
@@ -23,15 +22,29 @@ from colibri_build.artifacts import (
     ModelFolder,
     QuantizedModel,
 )
+from colibri_build.build_folder import (
+    BUILD_FILE,
+    PLAN_FILE,
+    REPORT_FILE,
+    WEIGHTS_FOLDER,
+    Built,
+    json_bytes,
+    open_build,
+    read_golden,
+    remove_build,
+    require_writable,
+    taken,
+    write_golden,
+)
 from colibri_build.checkpoint.reader import read_checkpoint
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
 from colibri_build.checkpoint.tokenizer_encode import encode_text
 from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
-from colibri_build.errors import ColibriError, VerifyError
-from colibri_build.files import write_whole
+from colibri_build.errors import ColibriError, PackError, VerifyError
+from colibri_build.files import read_text, write_whole
 from colibri_build.pack.reader import load_quantized, read_model_folder
-from colibri_build.pack.writer import write_model_folder
+from colibri_build.pack.writer import require_replaceable, write_model_folder
 from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
 from colibri_build.quantize.engine import quantize_model
 from colibri_build.quantize.options import QuantizeOptions, calibration_from_text
@@ -40,7 +53,7 @@ from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
-from colibri_build.resources import cache_folder
+from colibri_build.resources import cache_folder, code_digest
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
 from colibri_build.target.board import Board, load_board
@@ -48,8 +61,6 @@ from colibri_build.target.toolchain import Toolchain, resolve_toolchain
 
 DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
 GOLDEN_TOKENS = 32  # tokens that the reference generates for each golden prompt
-BINARY_NAME = "colibri_inference"
-BUILD_FILE = "build.json"
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,7 @@ class BuildRequest:
     prompts: tuple[str, ...] = DEFAULT_PROMPTS
     golden_tokens: int = GOLDEN_TOKENS
     pristine: bool = False
+    will_run: bool = False  # the caller is going to run the firmware: fail early where that is impossible
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,8 @@ def quantize_checkpoint(
     checkpoint: Path, out: Path, choices: QuantizeChoices, events: Events = SILENT
 ) -> tuple[ModelFolder, QuantizeReport]:
     """checkpoint -> Model -> QuantizedModel -> model folder."""
+    require_replaceable(out.resolve())
+    require_writable(out.parent)
     events.stage(f"read {checkpoint}")
     return _quantize(read_checkpoint(checkpoint), out, choices, events)
 
@@ -146,12 +160,7 @@ def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:
     """Token ids of each record of a calibration file, an end token behind each; blank lines part the records."""
     if calibration is None:
         return []
-    try:
-        text = calibration.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ColibriError(
-            f"cannot read the calibration text {calibration}: {error}", hint="name UTF-8 text"
-        ) from error
+    text = read_text(calibration, "calibration text")
     end = model.config.eos_ids[0]
     return calibration_from_text(
         text, lambda part: [*encode_text(model.tokenizer, part), end], model.config.max_context
@@ -161,20 +170,26 @@ def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:
 def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) -> ModelFolder:
     """A model folder as it is; a checkpoint folder quantized, cached by the content of everything it depends on."""
     if is_model_folder(path):
+        if choices != QuantizeChoices():
+            raise ColibriError(
+                f"{path} is quantized already: --method, --bits, --group-size, --calibration and --format change nothing",
+                hint="leave them out, or name the checkpoint instead",
+            )
         events.stage(f"check {path}")
         return read_model_folder(path)
     events.stage(f"read {path}")
     model = read_checkpoint(path)
     cached = cache_folder() / "models" / f"{model.source}-{_quantize_key(model, choices)[:16]}"
     if is_model_folder(cached):
-        return read_model_folder(cached)
+        with suppress(PackError):  # damaged since: make it anew
+            return read_model_folder(cached)
     return _quantize(model, cached, choices, events)[0]
 
 
 def _quantize_key(model: Model, choices: QuantizeChoices) -> str:
     calibration = choices.calibration.read_bytes() if choices.calibration and choices.calibration.is_file() else b""
     parts = (
-        __version__,
+        code_digest(),
         model.digest,
         choices.method,
         str(choices.bits),
@@ -203,24 +218,33 @@ def _options(request: BuildRequest, folder: ModelFolder, board: Board) -> BuildO
 
 
 def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
-    """model -> plan -> golden answers -> C tree -> ELF -> inspection. Raises the failing stage's error."""
+    """model -> plan -> golden answers -> C tree -> ELF -> inspection. Raises the failing stage's error.
+
+    What is quick to find out (board, toolchain, emulator, folder) is looked at before the model is quantized.
+    """
+    board = load_board(request.board)
+    toolchain = resolve_toolchain(board, request.toolchain)
+    if request.will_run:
+        runner_for(board)
+    out = request.out or Path("build") / board.name.replace("/", "-") / request.model.resolve().name
+    require_writable(out)
     folder, board, plan = plan_build(request, events)
     check_fits(plan, board)
-    toolchain = resolve_toolchain(board, request.toolchain)
-    out = request.out or Path("build") / board.name.replace("/", "-") / request.model.resolve().name
-    if request.pristine and (out / BUILD_FILE).exists():
-        shutil.rmtree(out)
-    quantized = load_quantized(folder, read_tokenizer_bytes)
-    golden = _golden(folder, quantized, plan.options, request, out, events)
-    events.stage(f"render C for {board.name}")
-    tables = tokenizer_tables_source(quantized.tokenizer)
-    tree = render_tree(folder, board, toolchain, plan.options, golden[0], tables, out)
-    events.stage(f"compile with {toolchain.name} ({toolchain.version})")
-    firmware = compile_tree(tree, board, toolchain, on_command=events.command, on_progress=events.progress)
-    events.stage("inspect the binary")
-    report = inspect_firmware(firmware, folder, board, toolchain, plan)
-    result = BuildResult(out, board, toolchain, folder, plan, golden, firmware, report)
-    _write_records(result, request)
+    with taken(out):
+        if request.pristine:
+            remove_build(out)
+        (out / BUILD_FILE).unlink(missing_ok=True)  # from here to the end, the folder holds no finished build
+        quantized = load_quantized(folder, read_tokenizer_bytes)
+        golden = _golden(folder, quantized, plan.options, request, out, events)
+        events.stage(f"render C for {board.name}")
+        tables = tokenizer_tables_source(quantized.tokenizer)
+        tree = render_tree(folder, board, toolchain, plan.options, golden[0], tables, out)
+        events.stage(f"compile with {toolchain.name} ({toolchain.version})")
+        firmware = compile_tree(tree, board, toolchain, on_command=events.command, on_progress=events.progress)
+        events.stage("inspect the binary")
+        report = inspect_firmware(firmware, folder, board, toolchain, plan)
+        result = BuildResult(out, board, toolchain, folder, plan, golden, firmware, report)
+        _write_records(result, request)
     return result
 
 
@@ -234,14 +258,14 @@ def _golden(
 ) -> tuple[Generation, ...]:
     """The reference's answers to the golden prompts; those of the last build are kept while nothing changed."""
     key = {
-        "builder": __version__,
+        "builder": code_digest(),
         "model": folder.digest,
         "activation_bits": options.activation_bits,
         "context": options.context,
         "tokens": request.golden_tokens,
         "prompts": list(request.prompts),
     }
-    kept = _read_golden(out / "golden.json", key)
+    kept = read_golden(out, key)
     if kept:
         return kept
     events.stage("ask the reference for the golden answers")
@@ -250,22 +274,8 @@ def _golden(
     for i, prompt in enumerate(request.prompts):
         answers.append(reference_answer(reference, quantized, prompt, request.golden_tokens))
         events.progress("golden prompts", i + 1, len(request.prompts))
-    record = {"key": key, "generations": [asdict(answer) for answer in answers]}
-    write_whole(out / "golden.json", _json_bytes(record))
+    write_golden(out, key, answers)
     return tuple(answers)
-
-
-def _read_golden(path: Path, key: Mapping[str, Any]) -> tuple[Generation, ...]:
-    try:
-        record = json.loads(path.read_bytes())
-        if record["key"] != key:
-            return ()
-        return tuple(
-            Generation(**{**item, "prompt_ids": tuple(item["prompt_ids"]), "ids": tuple(item["ids"])})
-            for item in record["generations"]
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
 
 
 def reference_answer(reference: ReferenceModel, quantized: QuantizedModel, prompt: str, max_tokens: int) -> Generation:
@@ -279,16 +289,13 @@ def reference_answer(reference: ReferenceModel, quantized: QuantizedModel, promp
     return generate(reference, prompt, ids, max_tokens)
 
 
-def _json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
 def _write_records(result: BuildResult, request: BuildRequest) -> None:
     """plan.json, report.json, and build.json: what `run`, `verify` and `inspect` need to find the firmware again."""
-    write_whole(result.out / "plan.json", _json_bytes(plan_to_json(result.plan)))
-    write_whole(result.out / "report.json", _json_bytes(report_to_json(result.report)))
+    write_whole(result.out / PLAN_FILE, json_bytes(plan_to_json(result.plan)))
+    write_whole(result.out / REPORT_FILE, json_bytes(report_to_json(result.report)))
+    own_profile = request.board.endswith(".toml")
     record = {
-        "board": request.board,
+        "board": str(Path(request.board).resolve()) if own_profile else request.board,
         "builder": __version__,
         "model": result.folder.digest,
         "options": asdict(result.plan.options),
@@ -298,47 +305,38 @@ def _write_records(result: BuildResult, request: BuildRequest) -> None:
             "version": result.toolchain.version,
         },
     }
-    write_whole(result.out / BUILD_FILE, _json_bytes(record))
+    write_whole(result.out / BUILD_FILE, json_bytes(record))
 
 
-@dataclass(frozen=True)
-class Built:
-    """A build folder of an earlier run."""
-
-    out: Path
-    elf: Path
-    board: Board
-    toolchain: str
-    options: BuildOptions
-    golden: tuple[Generation, ...]
-
-
-def open_build(out: Path) -> Built:
-    """Find a firmware again. Raises ColibriError if the folder holds no finished build."""
-    try:
-        record = json.loads((out / BUILD_FILE).read_bytes())
-        key = json.loads((out / "golden.json").read_bytes())["key"]
-        options = BuildOptions(**record["options"])
-        board, toolchain = str(record["board"]), str(record["toolchain"]["request"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ColibriError(f"{out} holds no finished build", hint="colibri-build -b BOARD -o DIR MODEL") from error
-    golden = _read_golden(out / "golden.json", key)
-    return Built(out, out / BINARY_NAME, load_board(board), toolchain, options, golden)
-
-
-def inspect(out: Path) -> BuildReport:
+def inspect(out: Path, events: Events = SILENT) -> BuildReport:
     """Inspect the firmware of a finished build anew, against the copy of its model folder that the tree holds."""
     built = open_build(out)
-    folder = read_model_folder(out / "weights")
+    weights = out / WEIGHTS_FOLDER
+    if not weights.is_dir():
+        raise ColibriError(f"{weights} is missing: nothing to compare the binary with", hint="build again")
+    folder = read_model_folder(weights)
     toolchain = resolve_toolchain(built.board, built.toolchain)
     plan = make_plan(folder, built.board, built.options)
+    events.stage("inspect the binary")
     return inspect_firmware(Firmware(built.elf, ()), folder, built.board, toolchain, plan)
 
 
-def verify(built: Built, device: str = "auto", threads: Sequence[int] = (1, 2)) -> tuple[Runner, VerifyReport]:
-    """Run the golden prompts on the firmware and compare with the reference."""
+def verify(
+    built: Built, device: str = "auto", threads: Sequence[int] = (), events: Events = SILENT
+) -> tuple[Runner, VerifyReport]:
+    """Run the golden prompts on the firmware and compare with the reference.
+
+    `threads`: the numbers of threads to try; without any, 1 and 2 as far as the firmware has them.
+    """
+    most = built.options.max_threads
+    if any(n > most for n in threads):
+        raise ColibriError(
+            f"{max(threads)} threads: the firmware was built for {most} at most", hint=f"--threads {most}"
+        )
     runner = runner_for(built.board, device)
-    return runner, verify_firmware(runner, built.elf, built.golden, threads=threads)
+    events.stage(f"run the golden prompts on {runner}")
+    tried = threads or tuple(n for n in (1, 2) if n <= most)
+    return runner, verify_firmware(runner, built.elf, built.golden, threads=tried, on_progress=events.progress)
 
 
 def require_verified(report: VerifyReport) -> None:

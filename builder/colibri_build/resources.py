@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +27,15 @@ def data_dir(name: str) -> Path:
         f"data folder '{name}' is missing from this installation (looked in {candidates[0]} and {candidates[1]})",
         hint="install colibri-build again, or run it from a complete checkout",
     )
+
+
+@functools.cache
+def code_digest() -> str:
+    """SHA-256 over this package's Python files: what was kept by another state of the code is made anew."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:

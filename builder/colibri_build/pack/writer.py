@@ -31,7 +31,7 @@ def write_model_folder(model: QuantizedModel, out: Path) -> ModelFolder:
     KeyboardInterrupt included, `out` is the old folder or the new one, and nothing else is left behind.
     """
     out = out.resolve()
-    _refuse_foreign(out)
+    require_replaceable(out)
     _refuse_wrong_tensors(model)
     layouts = tuple(file_layouts(model.config, model.formats, model.group_size))
     needed = sum(layout.bytes for layout in layouts) + len(model.tokenizer.json_bytes)
@@ -55,8 +55,8 @@ def write_model_folder(model: QuantizedModel, out: Path) -> ModelFolder:
     return ModelFolder(out, model.config, model.group_size, model.formats, files, model.provenance, digest)
 
 
-def _refuse_foreign(out: Path) -> None:
-    """`out` must be absent, an empty folder, or a model folder without anything of the user's in it."""
+def require_replaceable(out: Path) -> None:
+    """Raise PackError unless `out` is absent, empty, or a model folder without anything of the user's in it."""
     if not out.exists():
         return
     hint = "choose another folder, or remove it first"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,11 @@ def verify_firmware(
     golden: Sequence[Generation],
     threads: Sequence[int] = (1, 2),
     timeout_s: float = 300.0,
+    on_progress: Callable[[str, int, int], None] | None = None,
 ) -> VerifyReport:
     """Run every golden prompt with every number of threads; `timeout_s` holds for each run.
 
+    `on_progress` gets (what, done, total) after each run.
     Raises RunError or DeadlineError if the firmware does not run; an answer that differs is a result, not an error.
     """
     results = []
@@ -87,6 +89,8 @@ def verify_firmware(
         for n_threads in threads:
             args = _arguments(generation, n_threads)
             results.append(_compare(generation, n_threads, run_firmware(runner, elf, args, timeout_s=timeout_s)))
+            if on_progress:
+                on_progress("runs", len(results), len(golden) * len(threads))
     return VerifyReport(str(runner), tuple(results))
 
 
