@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from colibri_build.errors import TargetError, ToolchainError
+from colibri_build.errors import CompileError, TargetError, ToolchainError
 from colibri_build.target.board import load_board
 from colibri_build.target.commands import environment, run_quietly
 from colibri_build.target.static_link import check_toolchain, link_program
@@ -257,7 +257,7 @@ def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("colibri_build.target.static_link.link_program", fails)
-    with pytest.raises(ToolchainError, match="could not be tried in .*: No space left on device; try: make room there"):
+    with pytest.raises(CompileError, match="could not be tried in .*: No space left on device; try: make room there"):
         check_toolchain(replace(toolchain, why="never tried"))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from colibri_build.errors import ToolchainError
+from colibri_build.errors import CompileError, ToolchainError
 from colibri_build.target.commands import environment, run_quietly, shown
 from colibri_build.target.toolchain_profile import Toolchain
 
 # e_machine of the ELF header, a 16-bit number at byte 18.
 ELF_MACHINES = {"aarch64": 183, "x86_64": 62}
+_LEAST_FREE_BYTES = 4 * 1024 * 1024  # a static program, its object and the linker's working files
 _LINK_SECONDS = 600  # zig compiles musl at first use
 
 _PROGRAM = """\
@@ -39,7 +41,8 @@ _passed: set[tuple[Toolchain, str]] = set()
 def check_toolchain(toolchain: Toolchain, environ: Mapping[str, str] | None = None) -> None:
     """Compile and link a small threaded program with the toolchain's own flags. A success is remembered.
 
-    Raises ToolchainError with the compiler's first error line, or if the result is for another machine.
+    Raises ToolchainError with the compiler's first error line, or if the result is for another machine; CompileError
+    if there is no room to try.
     """
     key = (toolchain, environment(environ).get("PATH", ""))
     if key in _passed:
@@ -48,10 +51,7 @@ def check_toolchain(toolchain: Toolchain, environ: Mapping[str, str] | None = No
         with tempfile.TemporaryDirectory(prefix="colibri-check-") as folder:
             machine = elf_machine(link_program(toolchain, Path(folder), environ))
     except OSError as error:
-        raise ToolchainError(
-            f"toolchain {toolchain.name} could not be tried in {tempfile.gettempdir()}: {error.strerror}",
-            hint="make room there, or set TMPDIR",
-        ) from error
+        raise _no_room(toolchain, error.strerror) from error
     if machine != ELF_MACHINES[toolchain.arch]:
         raise ToolchainError(
             f"toolchain {toolchain.name}: {shown(toolchain.cc)} made a binary for machine {machine}, "
@@ -69,11 +69,21 @@ def link_program(toolchain: Toolchain, folder: Path, environ: Mapping[str, str] 
     for what, command in (("compile C", compiling), ("link a static program", linking)):
         answer = run_quietly(command, environ, cwd=folder, timeout=_LINK_SECONDS)
         if not answer.ok:
+            if shutil.disk_usage(folder).free < _LEAST_FREE_BYTES:
+                raise _no_room(toolchain, "the disk is full")
             raise ToolchainError(
                 f"toolchain {toolchain.name}: {shown(toolchain.cc)} cannot {what}: {_error_line(answer.stderr)}",
                 hint="a newer compiler" if "unrecognized" in answer.stderr else toolchain.install,
             )
     return folder / "check"
+
+
+def _no_room(toolchain: Toolchain, reason: str | None) -> CompileError:
+    """No ToolchainError: another toolchain would fail as well, and installing one would not help."""
+    return CompileError(
+        f"toolchain {toolchain.name} could not be tried in {tempfile.gettempdir()}: {reason}",
+        hint="make room there, or set TMPDIR to another folder",
+    )
 
 
 def elf_machine(path: Path) -> int:
