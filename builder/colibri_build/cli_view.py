@@ -6,8 +6,9 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -18,11 +19,15 @@ from colibri_build.quantize.report import QuantizeReport
 from colibri_build.run.verify import VerifyReport, VerifyResult
 from colibri_build.target.board import BoardSummary
 from colibri_build.target.doctor import Finding
+from colibri_build.target.toolchain_profile import ToolchainProfile
+
+PIPE_COLUMNS = 100  # fits a page, a mail, a README
+_SHOWN_PROMPT = 90  # characters of a golden prompt
 
 
 def out_console() -> Console:
-    """Console for results. A pipe gets the width that the tables need."""
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    """Console for results. In a pipe or a file, the tables are 100 columns wide."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS, highlight=False)
 
 
 def err_console() -> Console:
@@ -50,7 +55,7 @@ class TerminalEvents(Events):
         """Print the stage's name."""
         self._end_task()
         if not self._quiet:
-            self._console.print(Text(f"== {text}", style="bold"))
+            self._console.print(Text(f"== {text}", style="bold"), soft_wrap=True)
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Move the bar of the current stage."""
@@ -83,18 +88,23 @@ def terminal_events(*, verbose: bool = False, quiet: bool = False) -> Iterator[T
         yield TerminalEvents(console, progress, verbose, quiet)
 
 
-def _table(title: str, *columns: tuple[str, str]) -> Table:
+def _table(*columns: tuple[str, str]) -> Table:
     """Return a table with (heading, "left" or "right") columns."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    table = Table(header_style="bold")
     for heading, justify in columns:
         table.add_column(heading, justify="right" if justify == "right" else "left", overflow="fold")
     return table
 
 
-def plan_table(plan: BuildPlan) -> Table:
+def _titled(title: str, table: Table) -> Group:
+    """A table below its title; rich's own title would be padded with blanks, which copies of the output keep."""
+    return Group(Text(title, style="bold"), table)
+
+
+def plan_table(plan: BuildPlan) -> Group:
     """The budget: each region with its sum, then what the board has."""
     title = f"Plan: {plan.model} on {plan.board}, context {plan.options.context}"
-    table = _table(title, ("region", "left"), ("flash", "right"), ("RAM", "right"), ("sum", "left"))
+    table = _table(("region", "left"), ("flash", "right"), ("RAM", "right"), ("sum", "left"))
     for region in plan.regions:
         sizes = human_bytes(region.flash_bytes), human_bytes(region.ram_bytes)
         table.add_row(region.name, *sizes, Text(region.sum))
@@ -104,40 +114,44 @@ def plan_table(plan: BuildPlan) -> Table:
     if plan.bound_tokens_per_s is not None:
         bound = f"read bandwidth / {human_bytes(plan.active_weight_bytes)} of weights a token: a bound, no forecast"
         table.add_row("at most", "", "", f"{plan.bound_tokens_per_s:.0f} tokens/s ({bound})")
-    return table
+    return _titled(title, table)
 
 
-def report_table(report: BuildReport) -> Table:
+def report_table(report: BuildReport) -> Group:
     """The promises about the binary, one a line."""
-    table = _table(f"Inspection: {report.elf}", ("check", "left"), ("", "left"), ("found", "left"))
+    table = _table(("check", "left"), ("", "left"), ("found", "left"))
     for check in report.checks:
         verdict = Text("ok", style="green") if check.ok else Text("FAILED", style="bold red")
         table.add_row(check.name, verdict, Text(check.detail))
-    return table
+    return _titled(f"Inspection: {report.elf}", table)
 
 
-def verify_table(report: VerifyReport) -> Table:
-    """One line a golden prompt and thread count."""
-    table = _table(
-        f"Verify: firmware against the reference, {report.runner}",
-        ("prompt", "left"),
-        ("threads", "right"),
-        ("tokens", "right"),
-        ("ids", "left"),
-        ("logits hash", "left"),
-        ("reference", "left"),
-    )
+def verify_table(report: VerifyReport) -> Group:
+    """One line a golden prompt; numbers of threads that gave different answers have lines of their own."""
+    table = _table()
+    table.add_column("prompt", overflow="fold", min_width=11)
+    table.add_column("threads")
+    table.add_column("tokens", justify="right")
+    table.add_column("ids", overflow="fold")
+    for heading in ("logits hash", "reference"):
+        table.add_column(heading, no_wrap=True)
+    answers: dict[VerifyResult, list[int]] = {}
     for row in report.results:
-        style = "green" if row.hash_equal else "bold red"
+        answers.setdefault(replace(row, threads=0), []).append(row.threads)
+    for row, threads in answers.items():
         table.add_row(
-            Text(row.prompt[:48]),
-            str(row.threads),
+            Text(_shortened(row.prompt)),
+            ", ".join(map(str, threads)),
             str(len(row.got_ids)),
             _ids_verdict(row),
-            Text(row.got_hash, style=style),
+            Text(row.got_hash, style="green" if row.hash_equal else "bold red"),
             row.expected_hash,
         )
-    return table
+    return _titled(f"Verify on {report.runner}", table)
+
+
+def _shortened(prompt: str) -> str:
+    return prompt if len(prompt) <= _SHOWN_PROMPT else prompt[: _SHOWN_PROMPT - 3] + "..."
 
 
 def _ids_verdict(row: VerifyResult) -> Text:
@@ -153,10 +167,9 @@ def _ids_verdict(row: VerifyResult) -> Text:
     return Text("equal", style="green")
 
 
-def quantize_table(report: QuantizeReport) -> Table:
+def quantize_table(report: QuantizeReport) -> Group:
     """Error of each tensor kind."""
     table = _table(
-        "Quantization",
         ("kind", "left"),
         ("format", "left"),
         ("tensors", "right"),
@@ -173,13 +186,13 @@ def quantize_table(report: QuantizeReport) -> Table:
             f"{row.relative_rms_error:.2e}",
             f"{row.max_abs_error:.2e}",
         )
-    return table
+    return _titled("Quantization", table)
 
 
-def calibration_table(report: QuantizeReport) -> Table:
+def calibration_table(report: QuantizeReport) -> Group:
     """What AWQ saw and won: calibration tokens by expert, output error of each layer's searches before and after."""
     title = f"AWQ: {report.calibration_tokens} calibration tokens; experts with too few are rounded to nearest"
-    table = _table(title, ("layer", "right"), ("tokens by expert", "left"), ("error rtn -> awq", "right"))
+    table = _table(("layer", "right"), ("tokens by expert", "left"), ("error rtn -> awq", "right"))
     for layer, tokens in enumerate(report.expert_tokens):
         gains = [gain for gain in report.gains if gain.folded_into.startswith(f"layers.{layer}.")]
         before, after = sum(gain.loss_rtn for gain in gains), sum(gain.loss_final for gain in gains)
@@ -187,21 +200,29 @@ def calibration_table(report: QuantizeReport) -> Table:
     for fallback in report.fallbacks:
         text = f"{fallback.expert}: {fallback.tokens} tokens, {fallback.needed} needed: rounded to nearest"
         table.add_row("", text, "")
-    return table
+    return _titled(title, table)
 
 
-def boards_table(boards: Sequence[BoardSummary]) -> Table:
+def boards_table(boards: Sequence[BoardSummary]) -> Group:
     """The boards that are known."""
-    table = _table("Boards", ("name", "left"), ("cpu", "left"), ("RAM budget", "right"), ("description", "left"))
+    table = _table(("name", "left"), ("cpu", "left"), ("RAM budget", "right"), ("description", "left"))
     for board in boards:
         table.add_row(board.name, board.cpu, f"{board.ram_budget_mib} MiB", board.description)
-    return table
+    return _titled("Boards", table)
 
 
-def doctor_table(findings: Sequence[Finding]) -> Table:
+def toolchains_table(toolchains: Sequence[ToolchainProfile]) -> Group:
+    """The toolchains that are known."""
+    table = _table(("name", "left"), ("description", "left"))
+    for toolchain in toolchains:
+        table.add_row(toolchain.name, Text(toolchain.description))
+    return _titled("Toolchains", table)
+
+
+def doctor_table(findings: Sequence[Finding]) -> Group:
     """What this machine has, and the command that installs what it lacks."""
-    table = _table("Doctor", ("part", "left"), ("", "left"), ("found", "left"), ("install with", "left"))
+    table = _table(("part", "left"), ("", "left"), ("found", "left"), ("install with", "left"))
     for finding in findings:
         verdict = Text("ok", style="green") if finding.ok else Text("missing", style="bold red")
         table.add_row(finding.name, verdict, Text(finding.detail), Text("" if finding.ok else finding.fix))
-    return table
+    return _titled("Doctor", table)

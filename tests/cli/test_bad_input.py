@@ -7,43 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from colibri_build import cli
-from support.tiny_checkpoint import write_tiny_checkpoint
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run `colibri-build` in this process: (exit code, stdout, stderr)."""
-    monkeypatch.setenv("COLIBRI_CACHE", str(tmp_path / "cache"))
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["colibri-build", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
-def tiny(tmp_path: Path) -> Path:
-    return write_tiny_checkpoint(tmp_path / "tiny")
-
-
-def error_line(stderr: str) -> str:
-    """The one line that starts with `error:`."""
-    lines = [line for line in stderr.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1, stderr
-    assert "Traceback" not in stderr
-    return lines[0]
+from colibri_build import pipeline
+from colibri_build.build_folder import BINARY_NAME
+from support.command_line import Run, error_line
 
 
 def change_config(checkpoint: Path, **changes: object) -> None:
@@ -97,11 +68,98 @@ def test_a_typo_in_a_board_file_names_key_and_line(run: Run, tiny: Path, tmp_pat
     assert "kernels" in error_line(err)
 
 
-def test_a_missing_toolchain_says_what_to_install(run: Run, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_toolchain_is_said_before_the_model_is_quantized(
+    run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     code, _, err = run("-b", "cortex-a53", "--toolchain", "debian-gcc", tiny)
     assert code == 3
     assert "apt-get install" in error_line(err)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_missing_emulator_is_said_before_the_model_is_quantized(
+    run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    for tool in ("aarch64-linux-gnu-gcc", "aarch64-linux-gnu-objdump"):
+        (bare / tool).symlink_to(Path("/usr/bin", tool))
+    monkeypatch.setenv("PATH", str(bare))
+    code, _, err = run("-b", "cortex-a53", "--toolchain", "debian-gcc", "--verify", tiny)
+    assert code == 4
+    assert "apt-get install qemu-user-static" in error_line(err)
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [(b"", "holds no prompt"), (b"ok\n\xff\n", "not UTF-8: byte 0xff at offset 3"), (None, "No such file")],
+)
+def test_a_file_of_prompts_that_is_none(
+    run: Run, tiny: Path, tmp_path: Path, content: bytes | None, wanted: str
+) -> None:
+    path = tmp_path / "prompts.txt"
+    if content is not None:
+        path.write_bytes(content)
+    code, _, err = run("-b", "cortex-a53", "--prompts", path, tiny)
+    assert code == 2
+    assert wanted in error_line(err)
+    assert error_line(err).count(str(path)) == 1
+
+
+@pytest.mark.parametrize("option", [("--bits", "8"), ("--group-size", "64"), ("--format", "lm_head=f16")])
+def test_options_that_cannot_change_a_quantized_model_are_refused(
+    run: Run, tiny: Path, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    assert run("quantize", "--group-size", "32", tiny, tmp_path / "model")[0] == 0
+    code, _, err = run("plan", "-b", "tda4vm", *option, tmp_path / "model")
+    assert code == 2
+    assert "quantized already" in error_line(err)
+    assert run("plan", "-b", "tda4vm", tmp_path / "model")[0] == 0
+
+
+def test_a_damaged_model_in_the_cache_is_made_anew(run: Run, tiny: Path, tmp_path: Path) -> None:
+    plan = ("plan", "-b", "tda4vm", "--group-size", "32", tiny)
+    assert run(*plan)[0] == 0
+    (dense,) = (tmp_path / "cache").rglob("dense.bin")
+    whole = dense.read_bytes()
+    dense.write_bytes(whole[:-1])
+    assert run(*plan)[0] == 0
+    assert dense.read_bytes() == whole
+
+
+def test_a_model_that_other_code_quantized_is_not_taken_from_the_cache(
+    run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for state in ("today", "today", "after an update"):
+        monkeypatch.setattr(pipeline, "code_digest", lambda state=state: state)
+        assert run("plan", "-b", "tda4vm", "--group-size", "32", tiny)[0] == 0
+    assert len(list((tmp_path / "cache").rglob("dense.bin"))) == 2
+
+
+def test_a_mistyped_verb_names_the_closest(run: Run, tmp_path: Path) -> None:
+    code, _, err = run("verfy", tmp_path)
+    assert code == 2
+    assert "Did you mean 'verify'?" in err
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_build_folder_that_cannot_be_one(run: Run, tiny: Path, tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    code, _, err = run("-b", "cortex-a53", "--group-size", "32", "-o", tmp_path / out, tiny)
+    assert code == 2
+    assert "file is a file" in error_line(err)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_the_place_of_a_model_is_looked_at_before_the_work(run: Run, tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    code, _, err = run("quantize", tiny, tmp_path / "mine")
+    assert code == 2
+    assert "is no model folder" in error_line(err)
+    assert "== quantize" not in err
 
 
 def test_a_model_that_is_too_large_is_refused_with_sums_and_knobs(run: Run, tiny: Path, tmp_path: Path) -> None:
@@ -137,22 +195,51 @@ def test_a_folder_of_somebody_else_is_not_overwritten(run: Run, tiny: Path, tmp_
     assert (out / "Makefile").read_text() == "mine"
 
 
-def test_ctrl_c_leaves_nothing_half_written(tiny: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "wanted"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_build_leaves_nothing_half_written(
+    tiny: Path, tmp_path: Path, number: signal.Signals, wanted: int
+) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-c", "from colibri_build.cli import main; main()", "-b", "cortex-a53", "-v"]
     environment = {"PATH": "/usr/bin:/bin", "COLIBRI_CACHE": str(tmp_path / "cache")}
-    arguments = [*command, "--group-size", "32", "-o", str(out), str(tiny)]
+    command = [sys.executable, "-m", "colibri_build", "-b", "cortex-a53", "-v", "--group-size", "32"]
+    arguments = [*command, "-o", str(out), str(tiny)]
     with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if " -c " in line:
                 break
         time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, rest = process.communicate(timeout=30)
-    assert process.returncode == 130, rest
+    assert process.returncode == wanted, rest
     assert "Traceback" not in rest
-    assert not (out / "colibri_inference").exists()
+    assert not (out / BINARY_NAME).exists()
     assert not [path for path in out.rglob("*") if path.name.endswith(".tmp")]
+    assert not _processes_in(out), "a compiler is still at work"
     subprocess.run(arguments, check=True, env=environment, capture_output=True)
-    assert (out / "colibri_inference").exists()
+    assert (out / BINARY_NAME).exists()
+
+
+def _processes_in(folder: Path) -> list[str]:
+    """Processes whose working directory is `folder`."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink() == folder:
+                found.append((process / "cmdline").read_text())
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_the_program_loads_shows_no_traceback(number: signal.Signals) -> None:
+    script = (
+        "import os, sys, colibri_build.__main__ as entry\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'numpy': os.kill(os.getpid(), int(sys.argv[1]))\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "entry.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(int(number))], capture_output=True, text=True)
+    assert done.returncode == 128 + number
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,213 @@
+"""Options of the commands, and what they become: decorators in, requests of the pipeline out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+from rich_click.utils import OptionGroupDict
+
+from colibri_build import pipeline
+from colibri_build.artifacts import Format, Kind
+from colibri_build.errors import ColibriError
+from colibri_build.files import read_text
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+PATH = click.Path(path_type=Path)
+THREADS = click.IntRange(1, 64)
+
+_PLAN_GROUP: OptionGroupDict = {"name": "What is built", "options": ["--board", "--ctx", "--threads", "--activations"]}
+_QUANTIZE_GROUP: OptionGroupDict = {
+    "name": "How a checkpoint is quantized",
+    "options": ["--method", "--bits", "--group-size", "--calibration", "--format"],
+}
+_BUILD_GROUP: OptionGroupDict = {
+    "name": "How it is built",
+    "options": ["--out", "--toolchain", "--embed", "--pristine"],
+}
+_VERIFY_GROUP: OptionGroupDict = {"name": "How it is proven", "options": ["--verify", "--prompts", "--golden-tokens"]}
+_OTHER_GROUP: OptionGroupDict = {"name": "Other", "options": ["--verbose", "--json", "--version", "--help"]}
+
+
+def set_help_style() -> None:
+    """Make the help of every command look alike."""
+    style = click.rich_click
+    style.TEXT_MARKUP = "ansi"  # backticks and brackets are what they are
+    style.TEXT_PARAGRAPH_LINEBREAKS = "\n\n"
+    style.PADDING_HELPTEXT_FIRST_LINE = (0, 0, 1, 0)
+    style.MAX_WIDTH = 100
+    style.OPTION_GROUPS = {
+        "colibri-build build": [_PLAN_GROUP, _BUILD_GROUP, _VERIFY_GROUP, _QUANTIZE_GROUP, _OTHER_GROUP],
+        "colibri-build plan": [_PLAN_GROUP, _QUANTIZE_GROUP, _OTHER_GROUP],
+    }
+    style.COMMAND_GROUPS = {
+        "colibri-build": [
+            {"name": "Make a firmware", "commands": ["build", "quantize", "plan"]},
+            {"name": "Look at a finished build", "commands": ["run", "verify", "inspect"]},
+            {"name": "What is there", "commands": ["boards", "toolchains", "doctor"]},
+        ]
+    }
+
+
+def _all(*decorators: Decorator) -> Decorator:
+    """Return one decorator for several, in the order of the help."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output, and nothing else.")
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "native", "qemu-user"]),
+    default="auto",
+    show_default=True,
+    help="How to run it; auto is native where board and machine allow it, else QEMU.",
+)
+
+quantize_options = _all(
+    click.option(
+        "--method", type=click.Choice(["rtn", "awq"]), help="Default: awq if --calibration is given, else rtn."
+    ),
+    click.option(
+        "--bits", type=click.Choice(["4", "8"]), default="4", show_default=True, help="Bits of an expert's weight."
+    ),
+    click.option(
+        "--group-size",
+        type=click.Choice(["128", "64", "32"]),
+        default="128",
+        show_default=True,
+        help="Weights that share a scale.",
+    ),
+    click.option("--calibration", type=PATH, metavar="FILE", help="Text for AWQ; a blank line separates two records."),
+    click.option(
+        "--format",
+        "formats",
+        multiple=True,
+        metavar="KIND=FORMAT",
+        help="Format of one kind of tensor, as attention=w4 or lm_head=f16. May be given several times.",
+    ),
+)
+
+plan_options = _all(
+    click.argument("model", type=PATH),
+    click.option(
+        "-b", "--board", required=True, metavar="BOARD", help="A name that colibri-build boards lists, or a .toml file."
+    ),
+    click.option(
+        "--ctx",
+        "context",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Positions for prompt and answer. Default: the board's.",
+    ),
+    click.option(
+        "--threads",
+        "max_threads",
+        type=THREADS,
+        metavar="N",
+        help="Most threads at run time. Default: the CPU's cores.",
+    ),
+    click.option(
+        "--activations", type=click.Choice(["16", "8"]), default="16", show_default=True, help="Bits of an activation."
+    ),
+    quantize_options,
+)
+
+build_options = _all(
+    plan_options,
+    click.option(
+        "-o",
+        "-d",
+        "--out",
+        "--build-dir",
+        "out",
+        type=PATH,
+        metavar="DIR",
+        help="Folder to build in. Default: build/BOARD/MODEL.",
+    ),
+    click.option(
+        "--toolchain",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="A name that colibri-build toolchains lists, or prefix:PREFIX, as prefix:aarch64-none-linux-gnu-.",
+    ),
+    click.option(
+        "--embed",
+        type=click.Choice(["incbin", "xxd"]),
+        default="incbin",
+        show_default=True,
+        help="How the weights get into the binary; xxd (C arrays) is for small models.",
+    ),
+    click.option("-p", "--pristine", is_flag=True, help="First remove what an earlier build left in DIR."),
+    click.option(
+        "--verify", "want_verify", is_flag=True, help="Run the golden prompts and compare with the reference."
+    ),
+    click.option("--prompts", type=PATH, metavar="FILE", help="Golden prompts, one a line. Default: three built-in."),
+    click.option(
+        "--golden-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=pipeline.GOLDEN_TOKENS,
+        show_default=True,
+        help="Most tokens of each golden answer.",
+    ),
+    click.option("-v", "--verbose", is_flag=True, help="Show the commands that are run."),
+    json_option,
+)
+
+
+def quantize_choices(options: dict[str, Any]) -> pipeline.QuantizeChoices:
+    """What `quantize_options` say. Raises ColibriError for a --format that is none."""
+    return pipeline.QuantizeChoices(
+        method=options["method"] or ("awq" if options["calibration"] else "rtn"),
+        bits=int(options["bits"]),
+        group_size=int(options["group_size"]),
+        calibration=options["calibration"],
+        formats=_formats(options["formats"]),
+    )
+
+
+def build_request(options: dict[str, Any], **more: Any) -> pipeline.BuildRequest:
+    """What `plan_options` say; `more` are other fields of the request."""
+    return pipeline.BuildRequest(
+        model=options["model"],
+        board=options["board"],
+        context=options["context"],
+        max_threads=options["max_threads"],
+        activation_bits=int(options["activations"]),
+        quantize=quantize_choices(options),
+        **more,
+    )
+
+
+def golden_prompts(path: Path | None) -> tuple[str, ...]:
+    """The lines of a file that are not empty, or the built-in prompts. Raises ColibriError."""
+    if path is None:
+        return pipeline.DEFAULT_PROMPTS
+    prompts = tuple(line for line in read_text(path, "file of golden prompts").splitlines() if line.strip())
+    if not prompts:
+        raise ColibriError(f"{path} holds no prompt", hint="write one prompt a line")
+    return prompts
+
+
+def _formats(pairs: tuple[str, ...]) -> dict[Kind, Format]:
+    formats = {}
+    for pair in pairs:
+        kind, _, name = pair.partition("=")
+        try:
+            formats[Kind(kind)] = Format(name)
+        except ValueError:
+            kinds, names = ", ".join(Kind), ", ".join(Format)
+            raise ColibriError(
+                f"--format {pair}: not KIND=FORMAT", hint=f"a kind of {kinds}; a format of {names}"
+            ) from None
+    return formats
