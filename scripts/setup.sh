@@ -4,6 +4,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+fail() {
+    echo "setup: $1; try: $2" >&2
+    exit 2
+}
+
 goal=${1:-demo}
 demo_packages="gcc libc6-dev binutils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 test_packages="clang lld llvm qemu-user"
@@ -12,13 +17,15 @@ demo) packages=$demo_packages extras="" ;;
 test) packages="$demo_packages $test_packages" extras="[dev]" ;;
 oracle) packages="$demo_packages $test_packages" extras="[dev,oracle]" ;;
 *)
-    echo "setup: unknown goal '$goal'; try: demo, test or oracle" >&2
-    exit 2
+    fail "unknown goal '$goal'" "demo, test or oracle"
     ;;
 esac
 
 stamp=.venv/.setup-$goal
-key=$(cat pyproject.toml scripts/setup.sh | cksum)
+key=$(
+    cat pyproject.toml scripts/setup.sh | cksum
+    pwd # .venv names its own place: a checkout that was moved is set up again
+)
 
 # The first Python that is new enough.
 find_python() {
@@ -29,8 +36,7 @@ find_python() {
             return
         fi
     done
-    echo "setup: no Python 3.11 or newer found; try: install python3.11 and python3.11-venv, or set PYTHON=..." >&2
-    exit 2
+    fail "no Python 3.11 or newer found" "install python3.11 and python3.11-venv, or set PYTHON=..."
 }
 
 missing_packages() {
@@ -42,10 +48,8 @@ missing_packages() {
 install_packages() {
     if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
         for tool in aarch64-linux-gnu-gcc qemu-aarch64-static; do
-            command -v "$tool" >/dev/null || {
-                echo "setup: apt is not here and '$tool' is missing; try: install your system's packages for: $packages" >&2
-                exit 2
-            }
+            command -v "$tool" >/dev/null ||
+                fail "apt is not here and '$tool' is missing" "install your system's packages for: $packages"
         done
         return 0
     fi
@@ -53,16 +57,15 @@ install_packages() {
     [ -n "$missing" ] || return 0
     sudo=""
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || {
-            echo "setup: not root and no sudo; try, as root: apt-get install$missing" >&2
-            exit 2
-        }
+        command -v sudo >/dev/null || fail "not root and no sudo" "as root: apt-get install$missing"
         sudo="sudo"
     fi
     echo "setup: installing$missing" >&2
-    $sudo apt-get update -q >/dev/null
+    # An old list of packages may do, so only the installation has to work.
+    $sudo apt-get update -q >/dev/null || true
     # shellcheck disable=SC2086 # one word a package
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing >/dev/null
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $missing >/dev/null ||
+        fail "apt-get could not install$missing" "check the network and apt's sources, then make again"
 }
 
 make_venv() {
@@ -82,5 +85,6 @@ python=$(find_python)
 install_packages
 make_venv
 echo "setup: installing the Python package$extras into .venv" >&2
-.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras" ||
+    fail "pip could not install the package and what it needs" "check the network (pip's messages are above), then make again"
 echo "$key" >"$stamp"
