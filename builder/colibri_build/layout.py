@@ -94,6 +94,11 @@ def expert_file(layer: int, expert: int) -> str:
     return f"expert_{layer}_{expert}.bin"
 
 
+def symbol_of(file_name: str) -> str:
+    """C symbol of an embedded file, as `xxd -i` forms it: `expert_0_3.bin` -> `expert_0_3_bin`."""
+    return file_name.replace(".", "_")
+
+
 def expert_layout(
     config: ModelConfig, formats: Mapping[Kind, Format], group_size: int, layer: int = 0, expert: int = 0
 ) -> FileLayout:

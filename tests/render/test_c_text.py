@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from colibri_build.errors import RenderError
-from colibri_build.render.c_text import MAX_STRING_BYTES, c_float, c_string, symbol_of
+from colibri_build.layout import symbol_of
+from colibri_build.render.c_text import MAX_STRING_BYTES, c_float, c_string
 
 AWKWARD = ['"', "\\", "??=", "a\n\tb\r\0177", "é€😀", "\x7f\x01" + "7", "%s %d", "*/ //", "\\\n", "é9", "'", "\x1b[0m"]
 

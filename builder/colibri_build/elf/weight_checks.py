@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from colibri_build.artifacts import Check, FileRecord, ModelFolder
 from colibri_build.elf.facts import EXECUTE, PF_W, PF_X, WRITE, ElfFacts, Section, Symbol
-from colibri_build.layout import file_layouts
+from colibri_build.layout import file_layouts, symbol_of
 
 SECTION = ".weights"
 ALIGNMENT = 4096
@@ -30,11 +30,6 @@ def weight_checks(elf: ElfFacts, folder: ModelFolder) -> tuple[Check, ...]:
             f"SHA-256 of {len(records)} arrays, {sum(record.bytes for record in records)} bytes",
         ),
     )
-
-
-def symbol_of(file_name: str) -> str:
-    """C symbol of an embedded file: `expert_0_3.bin` -> `expert_0_3_bin`."""
-    return file_name.replace(".", "_")
 
 
 def _check(name: str, faults: list[str], detail: str) -> Check:

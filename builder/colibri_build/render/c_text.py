@@ -44,11 +44,6 @@ def c_float(value: float) -> str:
     return f"{digits}{'0' if digits.endswith('.') else ''}p{exponent}f"
 
 
-def symbol_of(file_name: str) -> str:
-    """C symbol of an embedded file, as `xxd -i` forms it: `expert_0_3.bin` -> `expert_0_3_bin`."""
-    return file_name.replace(".", "_")
-
-
 def wrapped(values: Iterable[str], per_line: int) -> tuple[str, ...]:
     """Initialiser values as lines that end in a comma."""
     items = list(values)

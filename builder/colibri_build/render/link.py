@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from colibri_build.artifacts import FileRecord, ModelFolder
+from colibri_build.layout import symbol_of
 from colibri_build.render.banner import banner
-from colibri_build.render.c_text import symbol_of
 from colibri_build.render.environment import render
 from colibri_build.target.toolchain import Toolchain
 

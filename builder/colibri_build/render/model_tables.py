@@ -9,9 +9,17 @@ import numpy as np
 
 from colibri_build import __version__
 from colibri_build.artifacts import EXPERT_PARTS, Generation, ModelConfig, ModelFolder
-from colibri_build.layout import FileLayout, PartLayout, dense_layout, expert_layout, file_layouts, routing_layout
+from colibri_build.layout import (
+    FileLayout,
+    PartLayout,
+    dense_layout,
+    expert_layout,
+    file_layouts,
+    routing_layout,
+    symbol_of,
+)
 from colibri_build.render.banner import banner
-from colibri_build.render.c_text import c_float, c_string, symbol_of, wrapped
+from colibri_build.render.c_text import c_float, c_string, wrapped
 from colibri_build.render.environment import render
 from colibri_build.render.size_checks import SizeCheck, size_checks
 

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from colibri_build.artifacts import FileRecord, ModelFolder
 from colibri_build.errors import RenderError
-from colibri_build.layout import file_layouts
+from colibri_build.layout import file_layouts, symbol_of
 from colibri_build.render.banner import banner
-from colibri_build.render.c_text import symbol_of
 from colibri_build.render.environment import render
 
 TEMPLATES = {"incbin": "weights.S.j2", "xxd": "weights.c.j2"}
