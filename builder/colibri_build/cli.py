@@ -104,7 +104,7 @@ def build(**options: Any) -> None:
     record: dict[str, Any] = {"out": str(result.out), "plan": plan_to_json(result.plan)}
     record["report"] = report_to_json(result.report)
     if not as_json:
-        console.print(cli_view.plan_table(result.plan), cli_view.report_table(result.report), sep="\n")
+        console.print(cli_view.report_table(result.report))
     verdict = None
     if result.report.ok and options["want_verify"]:
         with cli_view.terminal_events(quiet=as_json) as events:

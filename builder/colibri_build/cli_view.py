@@ -45,47 +45,57 @@ def human_bytes(count: int) -> str:
 
 
 class TerminalEvents(Events):
-    """Stages and bars on stderr; bars only on a terminal. With `verbose`, every command as it is run."""
+    """Stages and bars on stderr, bars only on a terminal; the plan on stdout. With `verbose`, every command."""
 
-    def __init__(self, console: Console, progress: Progress | None, verbose: bool, quiet: bool) -> None:
-        self._console, self._progress, self._verbose, self._quiet = console, progress, verbose, quiet
-        self._task: TaskID | None = None
+    def __init__(self, verbose: bool, quiet: bool) -> None:
+        self._console, self._verbose, self._quiet = err_console(), verbose, quiet
+        self._bar: tuple[Progress, TaskID] | None = None
 
     def stage(self, text: str) -> None:
         """Print the stage's name."""
-        self._end_task()
+        self.end_bar()
         if not self._quiet:
             self._console.print(Text(f"== {text}", style="bold"), soft_wrap=True)
 
+    def planned(self, plan: BuildPlan) -> None:
+        """Print the budget before it is spent."""
+        self.end_bar()
+        if not self._quiet:
+            out_console().print(plan_table(plan))
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Move the bar of the current stage."""
-        if self._progress is None:
+        if not self._console.is_terminal:
             return
-        if self._task is None:
-            self._task = self._progress.add_task(what, total=total)
-        self._progress.update(self._task, description=what, completed=done, total=total)
+        if self._bar is None:
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            # Results on stdout stay there: no rerouting through this console.
+            bar = Progress(*columns, console=self._console, transient=True, redirect_stdout=False)
+            bar.start()
+            self._bar = bar, bar.add_task(what, total=total)
+        bar, task = self._bar
+        bar.update(task, description=what, completed=done, total=total)
 
     def command(self, argv: Sequence[str]) -> None:
         """Print the command with -v."""
         if self._verbose:
             self._console.print(Text(shlex.join(argv), style="dim"), soft_wrap=True)
 
-    def _end_task(self) -> None:
-        if self._progress is not None and self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = None
+    def end_bar(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar[0].stop()
+        self._bar = None
 
 
 @contextmanager
 def terminal_events(*, verbose: bool = False, quiet: bool = False) -> Iterator[TerminalEvents]:
     """Events for one command. The bars vanish at its end."""
-    console = err_console()
-    if not console.is_terminal:
-        yield TerminalEvents(console, None, verbose, quiet)
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield TerminalEvents(console, progress, verbose, quiet)
+    events = TerminalEvents(verbose, quiet)
+    try:
+        yield events
+    finally:
+        events.end_bar()
 
 
 def _table(*columns: tuple[str, str]) -> Table:

@@ -113,6 +113,9 @@ class Events:
     def stage(self, text: str) -> None:
         """Report that a stage starts."""
 
+    def planned(self, plan: BuildPlan) -> None:
+        """Report the budget of a build, before it is held against the board's."""
+
     def progress(self, what: str, done: int, total: int) -> None:
         """Report that `done` of `total` steps of the current stage are finished."""
 
@@ -229,6 +232,7 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
     out = request.out or Path("build") / board.name.replace("/", "-") / request.model.resolve().name
     require_writable(out)
     folder, board, plan = plan_build(request, events)
+    events.planned(plan)
     check_fits(plan, board)
     with taken(out):
         if request.pristine:
@@ -270,10 +274,10 @@ def _golden(
         return kept
     events.stage("ask the reference for the golden answers")
     reference = ReferenceModel(quantized, activation_bits=options.activation_bits, context=options.context)
-    answers = []
-    for i, prompt in enumerate(request.prompts):
+    answers: list[Generation] = []
+    for prompt in request.prompts:
+        events.progress("golden prompts", len(answers), len(request.prompts))
         answers.append(reference_answer(reference, quantized, prompt, request.golden_tokens))
-        events.progress("golden prompts", i + 1, len(request.prompts))
     write_golden(out, key, answers)
     return tuple(answers)
 

@@ -165,10 +165,12 @@ def test_the_place_of_a_model_is_looked_at_before_the_work(run: Run, tiny: Path,
 def test_a_model_that_is_too_large_is_refused_with_sums_and_knobs(run: Run, tiny: Path, tmp_path: Path) -> None:
     board = tmp_path / "small.toml"
     board.write_text('extends = "cortex-a53"\n[memory]\nram_total_mib = 2\nram_budget_mib = 1\n', encoding="utf-8")
-    code, out, err = run("plan", "-b", board, "--group-size", "32", tiny)
-    assert code == 1
-    assert "RAM" in error_line(err)
-    assert "KV cache" in out
+    for verb in ("plan", "build"):
+        code, out, err = run(verb, "-b", board, "--group-size", "32", tiny)
+        assert code == 1
+        assert "1.0 MiB" in error_line(err)
+        assert "; try: " in error_line(err)
+        assert "KV cache" in out, "the budget is shown before it is spent"
 
 
 def test_a_missing_model_folder(run: Run, tmp_path: Path) -> None:

@@ -177,6 +177,13 @@ def test_every_way_out_really_is_one() -> None:
     check_fits(make_plan(_folder(), load_board("tda4vm"), BuildOptions(1024, 4)), load_board("tda4vm"))
 
 
+def test_the_refusal_names_a_few_of_the_boards_that_would_do() -> None:
+    board = _board(ram_budget_mib=2)
+    error = _refusal(_folder(replace(LARGE, n_layers=1)), board, BuildOptions(512, 4))
+    boards = str(error.hint).rpartition("--board ")[2]
+    assert re.fullmatch(r"[a-z0-9/-]+, [a-z0-9/-]+, [a-z0-9/-]+, \.\.\. \(\d more\)", boards)
+
+
 def test_fewer_threads_are_offered_where_the_stacks_are_too_much() -> None:
     board = load_board("cortex-a53")
     folder = _folder(replace(LARGE, n_layers=1))

@@ -14,6 +14,9 @@ from colibri_build.target.board import MIB, Board
 
 __all__ = ["arena_bytes", "check_fits", "make_plan", "plan_to_json"]
 
+_BOARD = "--board "
+_SHOWN_BOARDS = 3
+
 
 def make_plan(folder: ModelFolder, board: Board, options: BuildOptions) -> BuildPlan:
     """Add up what a model needs on a board with these options. Refuses nothing: see check_fits."""
@@ -46,8 +49,18 @@ def check_fits(plan: BuildPlan, board: Board) -> None:
                 f"({_sums(plan.regions, what)})"
             )
     if faults:
-        hint = "; or ".join(plan.ways_out) or "a smaller model: no option makes this one fit, on any board"
+        hint = _hint(plan.ways_out) or "a smaller model: no option makes this one fit, on any board"
         raise PlanError(f"{plan.model} with {plan.options.context} positions needs " + " and ".join(faults), hint=hint)
+
+
+def _hint(ways_out: tuple[str, ...]) -> str:
+    """The ways out in one line; of the boards, as many as a reader looks at."""
+    ways = [way for way in ways_out if not way.startswith(_BOARD)]
+    boards = [way.removeprefix(_BOARD) for way in ways_out if way.startswith(_BOARD)]
+    if boards:
+        more = f", ... ({len(boards) - _SHOWN_BOARDS} more)" if len(boards) > _SHOWN_BOARDS else ""
+        ways.append(f"{_BOARD}{', '.join(boards[:_SHOWN_BOARDS])}{more}")
+    return "; or ".join(ways)
 
 
 def _sums(regions: tuple[Region, ...], what: str) -> str:
@@ -55,7 +68,7 @@ def _sums(regions: tuple[Region, ...], what: str) -> str:
     sizes = [(region.ram_bytes if what == "RAM" else region.flash_bytes, region) for region in regions]
     total = sum(size for size, _ in sizes)
     ranked = sorted(sizes, key=lambda item: -item[0])
-    return "; ".join(f"{region.name} {_mib(size)}: {region.sum}" for size, region in ranked if size * 50 >= total)
+    return "; ".join(f"{region.name} {_mib(size)}: {region.sum}" for size, region in ranked if size * 20 >= total)
 
 
 def _mib(size: int) -> str:

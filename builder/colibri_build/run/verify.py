@@ -81,16 +81,16 @@ def verify_firmware(
 ) -> VerifyReport:
     """Run every golden prompt with every number of threads; `timeout_s` holds for each run.
 
-    `on_progress` gets (what, done, total) after each run.
+    `on_progress` gets (what, done, total) before each run.
     Raises RunError or DeadlineError if the firmware does not run; an answer that differs is a result, not an error.
     """
-    results = []
+    results: list[VerifyResult] = []
     for generation in golden:
         for n_threads in threads:
-            args = _arguments(generation, n_threads)
-            results.append(_compare(generation, n_threads, run_firmware(runner, elf, args, timeout_s=timeout_s)))
             if on_progress:
                 on_progress("runs", len(results), len(golden) * len(threads))
+            args = _arguments(generation, n_threads)
+            results.append(_compare(generation, n_threads, run_firmware(runner, elf, args, timeout_s=timeout_s)))
     return VerifyReport(str(runner), tuple(results))
 
 
