@@ -28,7 +28,8 @@ typedef enum {
     COLIBRI_E_CONTEXT_FULL = -10    /* a token after the last position */
 } colibri_status;
 
-/* Starts n_threads - 1 workers; 1 <= n_threads <= MODEL_MAX_THREADS. Position is 0 afterwards. */
+/* Starts n_threads - 1 workers; 1 <= n_threads <= MODEL_MAX_THREADS. Position is 0 afterwards. To open again, with
+ * another number of threads, needs no close before. */
 COLIBRI_MUST_CHECK colibri_status colibri_open(int n_threads);
 void colibri_close(void);
 

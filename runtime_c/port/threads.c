@@ -153,6 +153,7 @@ colibri_status threads_start(int n_threads) {
     if (n_threads < 1 || n_threads > MODEL_MAX_THREADS) {
         return COLIBRI_E_USAGE;
     }
+    threads_stop();
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) {
         return COLIBRI_E_THREADS;

@@ -7,7 +7,8 @@
 /* Computes items begin .. end-1. Must not call threads_run. */
 typedef void (*ThreadWork)(void *argument, int begin, int end);
 
-/* Starts n_threads - 1 workers, 1 <= n_threads <= MODEL_MAX_THREADS. COLIBRI_E_THREADS if one cannot be started. */
+/* Ends the team of before and starts n_threads - 1 workers, 1 <= n_threads <= MODEL_MAX_THREADS. COLIBRI_E_THREADS if
+ * one cannot be started. */
 COLIBRI_MUST_CHECK colibri_status threads_start(int n_threads);
 void threads_stop(void);
 
