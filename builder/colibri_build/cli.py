@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import rich_click as click
 from rich.text import Text
@@ -217,13 +218,22 @@ def run(build_dir: Path, device: str, timeout: float, arguments: tuple[str, ...]
     built = open_build(build_dir)
     runner = runner_for(built.board, device)
 
-    def show(chunk: bytes) -> None:
-        sys.stdout.buffer.write(chunk)
-        sys.stdout.buffer.flush()
+    def through(stream: BinaryIO) -> Callable[[bytes], None]:
+        def write(chunk: bytes) -> None:
+            stream.write(chunk)
+            stream.flush()
 
-    stdin = sys.stdin.buffer if "--stdin" in arguments else None
-    transcript = run_firmware(runner, built.elf, arguments, stdin=stdin, timeout_s=timeout, on_stdout=show)
-    click.echo(transcript.stderr, err=True, nl=False)
+        return write
+
+    transcript = run_firmware(
+        runner,
+        built.elf,
+        arguments,
+        stdin=sys.stdin.buffer if "--stdin" in arguments else None,
+        timeout_s=timeout,
+        on_stdout=through(sys.stdout.buffer),
+        on_stderr=through(sys.stderr.buffer),
+    )
     sys.exit(transcript.exit_code)
 
 

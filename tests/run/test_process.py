@@ -58,6 +58,13 @@ def test_output_streams_while_the_firmware_runs(
         native, fake_native, ["--prompt", "!", "--max-tokens=6"], on_stdout=lambda _: arrivals.append(time.monotonic())
     )
     assert len(arrivals) >= 6
+
+
+def test_messages_stream_while_the_firmware_runs(native: Runner, script: Script) -> None:
+    pieces: list[bytes] = []
+    run_firmware(native, script("echo early >&2; sleep 0.3\n" + GOOD), on_stderr=pieces.append)
+    assert pieces[0] == b"early\n"
+    assert b"COLIBRI_STATUS" in pieces[-1]
     assert arrivals[-1] - arrivals[0] > 0.08
 
 

@@ -23,6 +23,8 @@ MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _GRACE_S = 2.0  # between asking a firmware to end and killing it
 _CHUNK_BYTES = 65536
 
+OnChunk = Callable[[bytes], None]
+
 
 def run_firmware(
     runner: Runner,
@@ -30,20 +32,21 @@ def run_firmware(
     args: Sequence[str] = (),
     stdin: bytes | IO[bytes] | None = None,
     timeout_s: float = 120.0,
-    on_stdout: Callable[[bytes], None] | None = None,
+    on_stdout: OnChunk | None = None,
+    on_stderr: OnChunk | None = None,
 ) -> Transcript:
     """Run a firmware to its end and return what it said. A status other than "ok" is no error here.
 
-    `stdin` is its input, or a file that it reads itself (None: none); `on_stdout` gets each piece of output as it
-    comes. Raises DeadlineError after `timeout_s`, RunError if the firmware cannot be started, crashes, or does not end
-    with one status line.
+    `stdin` is its input, or a file that it reads itself (None: none); `on_stdout` and `on_stderr` get each piece of
+    output as it comes. Raises DeadlineError after `timeout_s`, RunError if the firmware cannot be started, crashes, or
+    does not end with one status line.
     """
     command = runner.command(str(require_elf(elf)), *args)
     started = time.monotonic()
     fed = stdin if isinstance(stdin, bytes) else b""
     process = _start(command, None if stdin is None or isinstance(stdin, bytes) else stdin)
     try:
-        stdout, stderr_bytes = _talk(process, fed, started + timeout_s, on_stdout)
+        stdout, stderr_bytes = _talk(process, fed, started + timeout_s, on_stdout, on_stderr)
         exit_code = process.wait(max(0.0, started + timeout_s - time.monotonic()))
     except (TimeoutError, subprocess.TimeoutExpired):
         _kill(process)
@@ -90,7 +93,11 @@ def _start(command: Sequence[str], stdin: IO[bytes] | None) -> subprocess.Popen[
 
 
 def _talk(
-    process: subprocess.Popen[bytes], stdin: bytes, deadline: float, on_stdout: Callable[[bytes], None] | None
+    process: subprocess.Popen[bytes],
+    stdin: bytes,
+    deadline: float,
+    on_stdout: OnChunk | None,
+    on_stderr: OnChunk | None,
 ) -> tuple[bytes, bytes]:
     """Feed the input and collect both outputs until they end. Raises TimeoutError at the deadline."""
     assert process.stdout
@@ -98,7 +105,7 @@ def _talk(
     stdout, stderr = bytearray(), bytearray()
     steps = [
         (process.stdout, _reader(process.stdout, stdout, on_stdout)),
-        (process.stderr, _reader(process.stderr, stderr)),
+        (process.stderr, _reader(process.stderr, stderr, on_stderr)),
     ]
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -115,9 +122,7 @@ def _talk(
     return bytes(stdout), bytes(stderr)
 
 
-def _reader(
-    stream: IO[bytes], output: bytearray, on_chunk: Callable[[bytes], None] | None = None
-) -> Callable[[], bool]:
+def _reader(stream: IO[bytes], output: bytearray, on_chunk: OnChunk | None) -> Callable[[], bool]:
     """Return a function that reads what is there into `output`; it returns False at the stream's end."""
 
     def read() -> bool:
