@@ -103,6 +103,7 @@ def build(**options: Any) -> None:
     with cli_view.terminal_events(verbose=options["verbose"], quiet=as_json) as events:
         result = pipeline.build(request, events)
     record: dict[str, Any] = {"out": str(result.out), "plan": plan_to_json(result.plan)}
+    record["toolchain"] = {name: getattr(result.toolchain, name) for name in ("name", "version", "why")}
     record["report"] = report_to_json(result.report)
     if not as_json:
         console.print(cli_view.report_table(result.report))

@@ -243,7 +243,8 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
         events.stage(f"render C for {board.name}")
         tables = tokenizer_tables_source(quantized.tokenizer)
         tree = render_tree(folder, board, toolchain, plan.options, golden[0], tables, out)
-        events.stage(f"compile with {toolchain.name} ({toolchain.version})")
+        because = f": {toolchain.why}" if toolchain.why else ""
+        events.stage(f"compile with {toolchain.name} ({toolchain.version}){because}")
         firmware = compile_tree(tree, board, toolchain, on_command=events.command, on_progress=events.progress)
         events.stage("inspect the binary")
         report = inspect_firmware(firmware, folder, board, toolchain, plan)

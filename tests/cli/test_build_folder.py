@@ -89,6 +89,19 @@ def test_a_damaged_build_is_one_line(copy: Path, run: Run, verb: str, damage: ob
     assert out == ""
 
 
+def test_a_build_says_which_toolchain_it_took_instead_of_the_environments(
+    built: BuildResult, copy: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSS_COMPILE", "aarch64-linux-gnu-")
+    checkpoint, board = built.out.parent / "tiny", built.out.parent / "portable-x86-64-v3.toml"
+    code, out, err = run("-b", board, "-o", copy, "--group-size", "32", "--json", checkpoint)
+    assert code == 0, err
+    assert "passed over: toolchain vendor-gnu: aarch64-linux-gnu-gcc" in json.loads(out)["toolchain"]["why"]
+    assert err == ""
+    _, _, err = run("-b", board, "-o", copy, "--group-size", "32", checkpoint)
+    assert "passed over: toolchain vendor-gnu: aarch64-linux-gnu-gcc" in err
+
+
 def test_an_inspection_without_the_model_says_so(copy: Path, run: Run) -> None:
     shutil.rmtree(copy / "weights")
     code, _, err = run("inspect", copy)

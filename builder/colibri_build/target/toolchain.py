@@ -183,8 +183,7 @@ def _fill(command: Command, request: _Request) -> Command:
 
 
 def _why(request: _Request, passed_over: str) -> str:
-    why = request.origin or f"{request.profile.description} is installed"
-    return f"{why} (passed over: {passed_over})" if passed_over else why
+    return "; ".join(part for part in (request.origin, passed_over and f"passed over: {passed_over}") if part)
 
 
 def _first_compiler(

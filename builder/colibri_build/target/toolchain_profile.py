@@ -67,7 +67,7 @@ class Toolchain:
     version: str
     machine: str  # as the compiler names it: aarch64-linux-gnu
     install: str  # the command that installs it
-    why: str  # why this one, for a person
+    why: str  # for a person: who named it, or which ones were passed over; empty if it is simply the first
     unfixed_errata: tuple[str, ...]  # errata of the CPU that no flag works around: check the code for them
 
     @property
