@@ -81,3 +81,16 @@ def test_843419_is_what_the_linker_patches(tmp_path: Path, name: str, offset: in
 def test_a_board_without_errata_has_no_such_check() -> None:
     _, toolchain = target("cortex-a53")
     assert errata_check(disassemble((), toolchain), load_board("tda4vm")) == ()
+
+
+def test_an_erratum_that_nothing_works_around_is_a_fault() -> None:
+    board = BOARD.model_copy(update={"cpu": BOARD.cpu.model_copy(update={"errata": ("835769", "1234567")})})
+    _, toolchain = target("cortex-a53")
+    listing = disassemble((), toolchain)
+    (check,) = errata_check(listing, board, ("1234567",))
+    assert not check.ok
+    assert "no flag works around 1234567, nor is it known here" in check.detail
+    (flagged,) = errata_check(listing, board)
+    assert flagged.ok, "a flag of the toolchain names it"
+    (sought,) = errata_check(listing, board, ("835769",))
+    assert sought.ok, "its sequence is looked for"

@@ -20,19 +20,23 @@ _BRANCH = re.compile(r"(?:b|bl|br|blr|ret|cbz|cbnz|tbz|tbnz|b\.[a-z]{2})\b")
 _ACCUMULATE = re.compile(r"(?:madd|msub|smaddl|smsubl|umaddl|umsubl) x")
 
 
-def errata_check(linked: Listing, board: Board) -> tuple[Check, ...]:
-    """Look for the sequences of the board's errata in the whole binary, C library included. Nothing for other CPUs."""
-    wanted = {number: _SEQUENCES[number] for number in board.cpu.errata if number in _SEQUENCES}
-    if not wanted:
+def errata_check(linked: Listing, board: Board, unfixed: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Look for the sequences of the board's errata in the whole binary, C library included. Nothing for other CPUs.
+
+    `unfixed`: errata that no flag of the toolchain names; of those, one whose sequence is not known here is a fault.
+    """
+    if not board.cpu.errata:
         return ()
+    wanted = {number: _SEQUENCES[number] for number in board.cpu.errata if number in _SEQUENCES}
     code = linked.sequence()
     found = [
         f"{first.function} has `{first.text}` at 0x{first.address:x} ({number})"
         for number, sequences in wanted.items()
         for first in sequences(code)
     ]
+    found += [f"no flag works around {number}, nor is it known here" for number in unfixed if number not in wanted]
     if not found:
-        return (Check(_NAME, True, f"{len(code)} instructions: none of {', '.join(wanted)}"),)
+        return (Check(_NAME, True, f"{len(code)} instructions: none of {', '.join(wanted) or 'those that are known'}"),)
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return (Check(_NAME, False, "; ".join(found[:_SHOWN]) + more + "; try another toolchain"),)
 

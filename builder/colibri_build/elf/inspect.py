@@ -44,7 +44,7 @@ def inspect_firmware(
         *shape_checks(elf, board),
         *weight_checks(elf, folder),
         *(code_checks(own, linked, board, len(objects)) if objects else (objects_missing(objects_folder),)),
-        *errata_check(linked, board),
+        *errata_check(linked, board, toolchain.unfixed_errata),
         stack_check(frames, measured, plan),
         *plan_checks(elf, plan),
         _no_paths(elf, firmware.elf.resolve().parent),
