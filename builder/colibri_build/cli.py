@@ -212,6 +212,8 @@ def inspect(build_dir: Path, as_json: bool) -> None:
 def run(build_dir: Path, device: str, timeout: float, arguments: tuple[str, ...]) -> None:
     """Run a finished build under QEMU or natively; what follows -- goes to the firmware.
 
+    The exit code is the firmware's own (docs/firmware.md); colibri_inference --help lists its options.
+
     \b
     Example:
       colibri-build run build/cortex-a53/model -- --prompt "open the window"
@@ -241,7 +243,12 @@ def run(build_dir: Path, device: str, timeout: float, arguments: tuple[str, ...]
 @cli.command()
 @json_option
 def boards(as_json: bool) -> None:
-    """List the boards."""
+    """List the boards.
+
+    \b
+    Example:
+      colibri-build boards --json
+    """
     summaries = list_boards()
     if as_json:
         _print_json([vars(summary) for summary in summaries])
@@ -252,7 +259,12 @@ def boards(as_json: bool) -> None:
 @cli.command()
 @json_option
 def toolchains(as_json: bool) -> None:
-    """List the toolchains that --toolchain takes; colibri-build doctor says which are installed."""
+    """List the toolchains that --toolchain takes; colibri-build doctor says which are installed.
+
+    \b
+    Example:
+      colibri-build toolchains
+    """
     profiles = list_toolchains()
     if as_json:
         _print_json([{"name": profile.name, "description": profile.description} for profile in profiles])
@@ -263,7 +275,12 @@ def toolchains(as_json: bool) -> None:
 @cli.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Say what is missing on this machine, and the command that installs it."""
+    """Say what is missing on this machine, and the command that installs it.
+
+    \b
+    Example:
+      colibri-build doctor
+    """
     findings = diagnose()
     if as_json:
         _print_json([vars(finding) for finding in findings])

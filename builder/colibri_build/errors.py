@@ -8,7 +8,7 @@ class ColibriError(Exception):
 
     `what` is one line: what, where and how much. `hint` says what to try. `exit_code` is the documented one:
     1 a check failed, 2 usage or bad profile/model, 3 toolchain or compile, 4 device or serial I/O,
-    5 read-back differs, 124 deadline, 130 Ctrl-C.
+    5 read-back differs, 124 deadline, 130 Ctrl-C, 143 SIGTERM.
     """
 
     exit_code = 2
