@@ -55,6 +55,11 @@ def test_one_compiler_an_architecture_is_enough(tmp_path: Path) -> None:
     assert not findings["clang for x86_64"].ok
 
 
+def test_a_compiler_without_an_objdump_needs_the_objdump(tmp_path: Path) -> None:
+    findings = _by_name(diagnose({"PATH": str(tmp_path), "HOME": str(tmp_path)}))
+    assert findings["zig for aarch64"].fix == "sudo apt-get install binutils-aarch64-linux-gnu"
+
+
 def test_missing_libraries_and_a_full_disk_are_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(doctor, "LIBRARIES", ("numpy", "no-such-library"))
     monkeypatch.setattr(doctor, "LEAST_FREE_MIB", 10**9)

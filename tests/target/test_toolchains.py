@@ -197,6 +197,12 @@ def test_a_missing_objdump_is_an_error(tmp_path: Path) -> None:
         resolve_toolchain(load_board("cortex-a53"), "zig", _without_tools(tmp_path))
 
 
+def test_a_compiler_without_an_objdump_is_not_to_be_installed_again(tmp_path: Path) -> None:
+    with pytest.raises(ToolchainError) as caught:
+        resolve_toolchain(load_board("cortex-a53"), "auto", _without_tools(tmp_path))
+    assert str(caught.value.hint).endswith(", or: sudo apt-get install binutils-aarch64-linux-gnu")
+
+
 def test_a_compiler_for_another_machine_is_refused(tmp_path: Path) -> None:
     _script(tmp_path, "odd-gcc", "echo riscv64-linux-gnu")
     with pytest.raises(ToolchainError, match="odd-gcc compiles for riscv64-linux-gnu, the board is aarch64 Linux"):

@@ -13,8 +13,7 @@ from colibri_build.errors import ToolchainError
 from colibri_build.resources import cache_folder, data_dir
 from colibri_build.target.board import Board, board_names, load_board
 from colibri_build.target.commands import find_program, run_quietly
-from colibri_build.target.toolchain import AUTO_ORDER, resolve_toolchain
-from colibri_build.target.toolchain_profile import load_toolchain
+from colibri_build.target.toolchain import AUTO_ORDER, Toolchain, resolve_toolchain
 
 LEAST_PYTHON = (3, 11)
 LEAST_FREE_MIB = 1024  # a C library for zig, a quantized model and a build folder
@@ -89,21 +88,23 @@ def _toolchains(board: Board, env: Mapping[str, str]) -> list[Finding]:
     """One finding a toolchain for the board's architecture."""
     names = [*AUTO_ORDER, *(["vendor-gnu"] if env.get("CROSS_COMPILE") else [])]
     found = {name: _toolchain(board, name, env) for name in names}
-    served = any(ok for ok, _ in found.values())
-    findings = []
-    for name, (ok, detail) in found.items():
-        optional = "" if ok or not served else "; optional, another compiler is there"
-        install = load_toolchain(name).tools(board.arch).install
-        findings.append(Finding(f"{name} for {board.arch}", ok or served, detail + optional, install))
-    return findings
+    served = any(isinstance(found[name], Toolchain) for name in found)
+    return [_toolchain_finding(f"{name} for {board.arch}", name, found[name], served) for name in names]
 
 
-def _toolchain(board: Board, name: str, env: Mapping[str, str]) -> tuple[bool, str]:
+def _toolchain(board: Board, name: str, env: Mapping[str, str]) -> Toolchain | ToolchainError:
     try:
-        toolchain = resolve_toolchain(board, name, env, check=False)
+        return resolve_toolchain(board, name, env, check=False)
     except ToolchainError as error:
-        return False, error.what.removeprefix(f"toolchain {name}: ")
-    return True, f"{toolchain.version}; {toolchain.objdump[0]}"
+        return error
+
+
+def _toolchain_finding(part: str, name: str, found: Toolchain | ToolchainError, served: bool) -> Finding:
+    """`served`: whether any toolchain is there for the architecture."""
+    if isinstance(found, Toolchain):
+        return Finding(part, True, f"{found.version}; {found.objdump[0]}", found.install)
+    optional = "; optional, another compiler is there" if served else ""
+    return Finding(part, served, found.what.removeprefix(f"toolchain {name}: ") + optional, str(found.hint))
 
 
 def _emulator(board: Board, env: Mapping[str, str]) -> Finding:

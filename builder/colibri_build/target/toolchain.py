@@ -143,7 +143,7 @@ def _resolve_auto(board: Board, env: Mapping[str, str], check: bool) -> Toolchai
             passed_over.append(error)
     raise ToolchainError(
         f"no toolchain for {board.arch}: " + "; ".join(error.what for error in passed_over),
-        hint=", or: ".join(load_toolchain(name).tools(board.arch).install for name in AUTO_ORDER[:2]),
+        hint=", or: ".join(str(error.hint) for error in passed_over[-len(AUTO_ORDER) :][:2]),
     )
 
 
