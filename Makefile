@@ -18,7 +18,7 @@ demo: ## build the example model for BOARD (cortex-a53), run three prompts under
 	@scripts/demo.sh $(BOARD)
 
 test: lint ## lint and all tests
-	@$(PY) -m pytest -n 2 --dist loadfile -q
+	@$(PY) -m pytest -n 2 --dist worksteal -q
 
 lint: ## ruff, mypy, clang-format
 	@scripts/setup.sh test
