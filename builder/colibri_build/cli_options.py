@@ -196,6 +196,8 @@ def golden_prompts(path: Path | None) -> tuple[str, ...]:
     prompts = tuple(line for line in read_text(path, "file of golden prompts").splitlines() if line.strip())
     if not prompts:
         raise ColibriError(f"{path} holds no prompt", hint="write one prompt a line")
+    if any("\0" in prompt for prompt in prompts):
+        raise ColibriError(f"{path} holds a NUL character", hint="remove it: no command line can carry it")
     return prompts
 
 

@@ -262,13 +262,14 @@ def _golden(
     events: Events,
 ) -> tuple[Generation, ...]:
     """The reference's answers to the golden prompts; those of the last build are kept while nothing changed."""
+    prompts = _golden_prompts(request, quantized, options.context)
     key = {
         "builder": code_digest(),
         "model": folder.digest,
         "activation_bits": options.activation_bits,
         "context": options.context,
         "tokens": request.golden_tokens,
-        "prompts": list(request.prompts),
+        "prompts": list(prompts),
     }
     kept = read_golden(out, key)
     if kept:
@@ -276,11 +277,19 @@ def _golden(
     events.stage("ask the reference for the golden answers")
     reference = ReferenceModel(quantized, activation_bits=options.activation_bits, context=options.context)
     answers: list[Generation] = []
-    for prompt in request.prompts:
-        events.progress("golden prompts", len(answers), len(request.prompts))
+    for prompt in prompts:
+        events.progress("golden prompts", len(answers), len(prompts))
         answers.append(reference_answer(reference, quantized, prompt, request.golden_tokens))
     write_golden(out, key, answers)
     return tuple(answers)
+
+
+def _golden_prompts(request: BuildRequest, quantized: QuantizedModel, context: int) -> tuple[str, ...]:
+    """The user's prompts; of the built-in ones, those that a small context holds, the first in any case."""
+    if request.prompts != DEFAULT_PROMPTS:
+        return request.prompts
+    first, *others = DEFAULT_PROMPTS
+    return (first, *(prompt for prompt in others if len(encode_text(quantized.tokenizer, prompt)) <= context))
 
 
 def reference_answer(reference: ReferenceModel, quantized: QuantizedModel, prompt: str, max_tokens: int) -> Generation:

@@ -94,7 +94,12 @@ def test_a_missing_emulator_is_said_before_the_model_is_quantized(
 
 @pytest.mark.parametrize(
     ("content", "wanted"),
-    [(b"", "holds no prompt"), (b"ok\n\xff\n", "not UTF-8: byte 0xff at offset 3"), (None, "No such file")],
+    [
+        (b"", "holds no prompt"),
+        (b"ok\nno\0\n", "holds a NUL"),
+        (b"ok\n\xff\n", "not UTF-8: byte 0xff at offset 3"),
+        (None, "No such file"),
+    ],
 )
 def test_a_file_of_prompts_that_is_none(
     run: Run, tiny: Path, tmp_path: Path, content: bytes | None, wanted: str

@@ -102,6 +102,16 @@ def test_a_build_says_which_toolchain_it_took_instead_of_the_environments(
     assert "passed over: toolchain vendor-gnu: aarch64-linux-gnu-gcc" in err
 
 
+def test_the_built_in_prompts_fit_a_small_context(
+    built: BuildResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLIBRI_CACHE", str(tmp_path))
+    board = str(built.out.parent / "portable-x86-64-v3.toml")
+    changes = {"out": tmp_path / "out", "prompts": pipeline.DEFAULT_PROMPTS, "context": 8}
+    result = build_tiny(built.out.parent, board, **changes)
+    assert [answer.prompt for answer in result.golden] == ["Hello", "1 2 3"]
+
+
 def test_an_inspection_without_the_model_says_so(copy: Path, run: Run) -> None:
     shutil.rmtree(copy / "weights")
     code, _, err = run("inspect", copy)
