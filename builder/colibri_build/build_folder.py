@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -147,6 +148,15 @@ def open_build(out: Path) -> Built:
     if not (out / BINARY_NAME).is_file():
         raise ColibriError(f"{out / BINARY_NAME} is missing", hint=f"make in that folder, or build again: {again}")
     return Built(out, out / BINARY_NAME, load_board(board), toolchain, options, golden)
+
+
+def is_as_inspected(built: Built) -> bool:
+    """Whether the binary is the one that report.json speaks of; not after a changed byte, or a `make` with other tools."""
+    try:
+        inspected = json.loads((built.out / REPORT_FILE).read_bytes())["sha256"]
+        return bool(hashlib.sha256(built.elf.read_bytes()).hexdigest() == inspected)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _checked(options: BuildOptions) -> BuildOptions:

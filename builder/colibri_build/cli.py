@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -14,7 +15,7 @@ import rich_click as click
 from rich.text import Text
 
 from colibri_build import __version__, cli_view, pipeline
-from colibri_build.build_folder import open_build
+from colibri_build.build_folder import is_as_inspected, open_build
 from colibri_build.cli_options import (
     PATH,
     THREADS,
@@ -170,11 +171,16 @@ def verify(build_dir: Path, threads: tuple[int, ...], device: str, as_json: bool
       colibri-build verify build/cortex-a53/model
     """
     with cli_view.terminal_events(quiet=as_json) as events:
-        _, report = pipeline.verify(open_build(build_dir), device, threads, events)
+        built = open_build(build_dir)
+        _, report = pipeline.verify(built, device, threads, events)
+    as_inspected = is_as_inspected(built)
     if as_json:
-        _print_json(verify_to_json(report))
+        _print_json({**verify_to_json(report), "as_inspected": as_inspected})
     else:
         cli_view.out_console().print(cli_view.verify_table(report))
+    if not as_inspected:
+        again = shlex.join(["colibri-build", "inspect", str(build_dir)])
+        click.echo(f"note: {built.elf} changed since its inspection; look at it with: {again}", err=True)
     pipeline.require_verified(report)
 
 

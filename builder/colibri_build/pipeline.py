@@ -57,7 +57,7 @@ from colibri_build.resources import cache_folder, code_digest
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
 from colibri_build.target.board import Board, load_board
-from colibri_build.target.toolchain import Toolchain, resolve_toolchain
+from colibri_build.target.toolchain import VENDOR, Toolchain, resolve_toolchain
 
 DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
 GOLDEN_TOKENS = 32  # tokens that the reference generates for each golden prompt
@@ -308,6 +308,9 @@ def _write_records(result: BuildResult, request: BuildRequest) -> None:
     write_whole(result.out / PLAN_FILE, json_bytes(plan_to_json(result.plan)))
     write_whole(result.out / REPORT_FILE, json_bytes(report_to_json(result.report)))
     own_profile = request.board.endswith(".toml")
+    again = request.toolchain  # what `auto` chose, where a name is enough to find it again
+    if again == "auto" and result.toolchain.name != VENDOR:
+        again = result.toolchain.name
     record = {
         "board": str(Path(request.board).resolve()) if own_profile else request.board,
         "builder": __version__,
@@ -315,7 +318,7 @@ def _write_records(result: BuildResult, request: BuildRequest) -> None:
         "options": asdict(result.plan.options),
         "toolchain": {
             "name": result.toolchain.name,
-            "request": request.toolchain,
+            "request": again,
             "version": result.toolchain.version,
         },
     }

@@ -112,6 +112,27 @@ def test_the_built_in_prompts_fit_a_small_context(
     assert [answer.prompt for answer in result.golden] == ["Hello", "1 2 3"]
 
 
+def test_a_changed_binary_is_noted_even_where_the_answers_are_equal(copy: Path, run: Run) -> None:
+    """A byte of a weight that no golden prompt reads: the answers cannot show it, the inspection does."""
+    code, out, err = run("verify", copy, "--json")
+    assert (code, json.loads(out)["as_inspected"], err) == (0, True, "")
+    elf = copy / "colibri_inference"
+    data = bytearray(elf.read_bytes())
+    at = data.index((copy / "weights" / "dense.bin").read_bytes())
+    data[at + 293 * 64] ^= 1  # embedding of the first id behind the vocabulary of the tokenizer
+    elf.write_bytes(data)
+    code, out, err = run("verify", copy, "--json")
+    assert (code, json.loads(out)["as_inspected"]) == (0, False)
+    assert "changed since its inspection" in err
+    code, out, err = run("inspect", copy)
+    assert code == 1
+    assert "FAILED" in out
+
+
+def test_the_toolchain_that_auto_chose_is_taken_again(copy: Path) -> None:
+    assert open_build(copy).toolchain == "debian-gcc"
+
+
 def test_an_inspection_without_the_model_says_so(copy: Path, run: Run) -> None:
     shutil.rmtree(copy / "weights")
     code, _, err = run("inspect", copy)
