@@ -59,6 +59,13 @@ def require_replaceable(out: Path) -> None:
     """Raise PackError unless `out` is absent, empty, or a model folder without anything of the user's in it."""
     if not out.exists():
         return
+    with _locked(out.parent):
+        _refuse_foreign(out)
+
+
+def _refuse_foreign(out: Path) -> None:
+    if not out.exists():
+        return
     hint = "choose another folder, or remove it first"
     if not out.is_dir():
         raise PackError(f"{out}: exists and is no folder", hint=hint)
@@ -144,10 +151,7 @@ def _write_error(out: Path, needed: int, error: OSError) -> PackError:
 def _replace(temporary: Path, out: Path) -> None:
     """Put `temporary` in the place of `out`. An older folder steps aside first, and comes back if that fails."""
     old = temporary.with_suffix(".old")
-    with _opened(out.parent) as parent:
-        # Two builds may put the same model into one cache; a file system without locks still serves one build.
-        with contextlib.suppress(OSError):
-            fcntl.flock(parent, fcntl.LOCK_EX)
+    with _locked(out.parent) as parent:
         try:
             if out.exists() and any(out.iterdir()):
                 out.rename(old)
@@ -157,6 +161,15 @@ def _replace(temporary: Path, out: Path) -> None:
             if old.exists() and not out.exists():
                 old.rename(out)
             shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder whose model folders nobody else replaces: two builds may share one cache."""
+    with _opened(folder) as descriptor:
+        with contextlib.suppress(OSError):  # a file system without locks still serves one build
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
 
 
 @contextlib.contextmanager
