@@ -8,9 +8,15 @@ from typing import Any
 
 _HISTORY = """\
 An earlier model of this example was measured on another held-out set, chosen by hand, and its errors led to
-the larger pool of patterns. The present set was drawn by checksum from that pool before training and was
-evaluated once, with the final weights; nothing was changed afterwards. Decisions during development used
-the validation set."""
+the larger pool of patterns. The first run above was looked at on the validation set: 94.3 % in all, 82.9 % of
+the refusals with held-out words. Therefore the lists of odd requests were extended and an ambiguous filler
+("for me please") was removed, which drew the validation prompts anew: on them the first run reaches 95.0 %
+and the second 96.0 % (84.0 % and 91.4 % of those refusals). With all decisions made, the last run added the
+validation wording to a tenth of its samples, so there is no validation figure for it. The salts and the seed
+of the held-out set were fixed before the first run; without that filler its prompts were drawn anew. Two
+dozen of its prompts were seen while prompts.txt was chosen, but no output for them. The set was evaluated
+once, with the final weights, and nothing that bears on the figures was changed afterwards. As the lists grew
+between the runs, doing them again gives a model of the same kind, not the same file."""
 
 _CARD = """\
 ---
@@ -66,12 +72,14 @@ six in ten of their objects from the held-out words. The classes not so named us
 
 ## Training
 
-From nothing, in one stage: {steps} steps of AdamW with a cosine schedule, loss on the answer alone plus Mixtral's
-load-balancing loss. Each step has {batch} new samples, of which a ninth are odd requests with made-up words, so
-that an unknown word leads to a refusal, and a sixth have typing errors, so that a misspelled known one does
-not. Seed {seed}, {threads} thread(s), fp32. It took {cpu_minutes} minutes of processor time, {minutes} minutes by the clock
-on a busy shared x86-64 machine. The weights were rounded to bf16 at the end; all figures are those of the
-rounded weights.
+AdamW with a cosine schedule, loss on the answer alone plus Mixtral's load-balancing loss; each step has new
+samples. About one in eight is an odd request with made-up words, so that an unknown word leads to a refusal, and
+one in six has typing errors, so that a misspelled known one does not. The runs, each on the weights of the one
+before, fp32, on a busy shared x86-64 machine:
+
+{runs}
+
+The weights were rounded to bf16 after each run; all figures are those of the rounded weights.
 
 {history}
 
@@ -128,6 +136,13 @@ def _share_table(shares: list[list[float]]) -> str:
     return "\n".join(rows)
 
 
+def _run_table(runs: list[dict[str, float]]) -> str:
+    keys = ("seed", "steps", "batch", "peak", "decay", "dev_share", "threads", "cpu_minutes", "minutes")
+    heads = "| Seed | Steps | Batch | Peak rate | Decay | Validation wording | Threads | CPU minutes | Clock minutes |"
+    rows = ["| " + " | ".join(f"{run.get(key, 0):g}" for key in keys) + " |" for run in runs]
+    return "\n".join([heads, "|" + " ---: |" * len(keys), *rows])
+
+
 def _read(folder: Path, name: str) -> dict[str, Any]:
     return dict(json.loads((folder / name).read_text(encoding="utf-8")))
 
@@ -147,9 +162,11 @@ def _quantized(folder: Path) -> str:
 
 def model_card(folder: Path) -> str:
     """Write the card of the model in a folder."""
-    from .commands import REFUSALS, RULES
+    from .commands import RULES
+    from .refusals import REFUSALS
 
-    config, figures, training = (_read(folder, n) for n in ("config.json", "figures.json", "training.json"))
+    config, figures = _read(folder, "config.json"), _read(folder, "figures.json")
+    training = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     total = figures["all"]["all"]
     return _CARD.format(
         millions=_parameters(config) / 1e6,
@@ -168,6 +185,7 @@ def model_card(folder: Path) -> str:
         patterns=sum(len(rule.patterns) for rule in RULES),
         refusals=sum(len(rule.patterns) for rule in REFUSALS),
         history=_HISTORY,
+        runs=_run_table(training),
         quantized=_quantized(folder),
         heldout=total["samples"],
         heldout_seed=figures["heldout_seed"],
@@ -175,5 +193,4 @@ def model_card(folder: Path) -> str:
         by_act=_score_table("Meaning", figures["act"]),
         shares=_share_table(figures["expert_shares"]),
         difference=figures["transformers_max_logit_difference"],
-        **training,
     )

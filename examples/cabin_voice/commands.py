@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ HELDOUT_PLAN = {
     "refusals, held-out": 0.1,
 }
 # The share of each class in training; odd requests are refusals for training alone.
-TRAINING_PLAN = {"seen patterns": 0.4, "typos": 0.16, "two commands": 0.23, "refusals": 0.1, "odd requests": 0.11}
+TRAINING_PLAN = {"seen patterns": 0.38, "typos": 0.15, "two commands": 0.23, "refusals": 0.1, "odd requests": 0.14}
 
 
 @dataclass(frozen=True)
@@ -126,18 +127,24 @@ def make_sample(kind: str, rng: Random, part: Part = "train") -> Sample:
     return Sample(finish(prompt, rng), sample.expected, kind, sample.rules)
 
 
-def training_samples(seed: int) -> Iterator[Sample]:
-    """Yield training samples without end; none of them is in the validation or the held-out set."""
+def training_samples(seed: int, dev_share: float = 0.0) -> Iterator[Sample]:
+    """Yield training samples without end; none of them is in the held-out set.
+
+    None is in the validation set either, unless a share of its wording is asked for: for a last run, when all
+    decisions have been made.
+    """
     rng = Random(seed)
     kinds, shares = list(TRAINING_PLAN), list(TRAINING_PLAN.values())
+    dev_kinds = [kind for kind in HELDOUT_PLAN if "held-out" in kind]
     while True:
-        sample = make_sample(rng.choices(kinds, shares)[0], rng)
+        from_dev = dev_share > 0 and rng.random() < dev_share
+        sample = make_sample(rng.choice(dev_kinds) if from_dev else rng.choices(kinds, shares)[0], rng, "dev")
         prompt = sample.prompt
         if sample.kind in ("two commands", "refusals") and rng.random() < 0.12:
             prompt = add_typos(prompt, rng)
         if rng.random() < 0.04:
             prompt = drop_articles(prompt)
-        if prompt_part(prompt) == "train":
+        if prompt_part(prompt) == "train" or (from_dev and prompt_part(prompt) == "dev"):
             yield Sample(prompt, sample.expected, sample.kind, sample.rules)
 
 
@@ -171,12 +178,14 @@ def calibration_text(count: int = 256, seed: int = 7) -> str:
 
 
 def golden_prompts(count: int = 20) -> str:
-    """Choose held-out prompts of every class and of different rules, one a line."""
+    """Choose held-out prompts of every class and of different rules, without stammering, one a line."""
     chosen: list[str] = []
     used: set[str] = set()
     per_kind: Counter[str] = Counter()
     for sample in held_out_samples():
-        if not used.intersection(sample.rules) and per_kind[sample.kind] < 3 and len(chosen) < count:
+        most = 2 if sample.kind.startswith("refusals") else 4
+        fluent = not re.search(r"\b(um|uh|er|hmm)\b", sample.prompt, re.IGNORECASE)
+        if fluent and not used.intersection(sample.rules) and per_kind[sample.kind] < most and len(chosen) < count:
             chosen.append(sample.prompt)
             used.update(sample.rules)
             per_kind[sample.kind] += 1

@@ -20,7 +20,7 @@ _ASK = (
 ).split("|")
 _TAIL = (
     "please|thanks|thank you|now|okay|if you can|, please|, thanks|now please|if you could|would you|okay thanks|"
-    "right now|right away|, okay|for me please|immediately|, would you|, thank you|if possible|at once|, now|, got it|"
+    "right now|right away|, okay|immediately|, would you|, thank you|if possible|at once|, now|, got it|"
     "and thanks|, if you would|, will you"
 ).split("|")
 _JOIN = (

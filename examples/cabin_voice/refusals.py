@@ -196,6 +196,13 @@ _ODD = """
     ~what is (|comes to ){number} (and|minus|over|to the power of) {number}
     {verb} {noun}
     {verb} the {noun} {noun}
+    ~(the |){noun} (on|off|up|down)
+    ~i (want|need) (the|a|my) {noun} (on|off|)
+    (lock|unlock|raise|lower|move|park|fold) the {noun}
+    (turn on|turn off|open|close|lock|set|start|stop) the (roof|window|seat|door|light|pump|car|rear|front|back) {noun}
+    ~(the |)(roof|window|seat|door|light|pump|car|rear|front|back|fan) {noun} (on|off|)
+    remind me to {verb} (the|a|my|) {noun}
+    ~(when|where|why|how) (do|can|did) (i|we|you) {verb} (the|a|my) {noun}
     (turn|switch|set|put|start|stop|open|close|run|get|bring) the {noun} (on|off|up|down|to {number}|for {number} minutes)
 """
 ODD_REQUESTS: list[Rule] = [

@@ -1,6 +1,8 @@
 """Train the cabin-voice model on a CPU and write it as an ordinary Mixtral folder.
 
     python -m cabin_voice.train
+    python -m cabin_voice.train --resume --seed 2 --steps 1300 --peak 1e-3
+    python -m cabin_voice.train --resume --seed 3 --steps 1000 --peak 8e-4 --dev-share 0.1
     python -m cabin_voice.evaluate --split dev   # the validation set, for decisions
 
 The number of steps is fixed by the arguments, never by the clock: the same seed, thread count and
@@ -14,7 +16,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
@@ -24,9 +26,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .commands import END, HERE, Sample, training_samples
-from .export import save_model
+from .export import load_model, save_model
 from .model import Mixtral, Shape, balance_loss
-from .tokenizer import PAD, train_tokenizer
+from .tokenizer import PAD, load_tokenizer, train_tokenizer
 
 BUCKET = 16
 
@@ -43,6 +45,7 @@ class Plan:
     floor: float = 3e-5
     decay: float = 0.1
     balance: float = 0.02
+    dev_share: float = 0.0
 
     def rate(self, step: int) -> float:
         """Learning rate of a step: linear warm-up, then a cosine down to the floor."""
@@ -116,22 +119,19 @@ def fit(model: Mixtral, tokenizer: Tokenizer, plan: Plan, samples: Iterator[Samp
     return (time.monotonic() - begin) / 60, (time.process_time() - begin_cpu) / 60
 
 
-def train(plan: Plan, folder: Path) -> None:
-    """Train the tokenizer and the model from nothing, and save them with the facts of the run."""
+def train(plan: Plan, folder: Path, resume: bool) -> None:
+    """Train from nothing, or go on from the saved weights; save them with the facts of the run."""
     torch.manual_seed(plan.seed)
-    tokenizer = train_tokenizer()
-    model = Mixtral(Shape(vocab=tokenizer.get_vocab_size()))
+    tokenizer = load_tokenizer(folder) if resume else train_tokenizer()
+    model = load_model(folder).train() if resume else Mixtral(Shape(vocab=tokenizer.get_vocab_size()))
     print(f"{sum(p.numel() for p in model.parameters())} parameters, {plan.steps} steps", flush=True)
-    minutes, cpu_minutes = fit(model, tokenizer, plan, training_samples(plan.seed))
+    minutes, cpu_minutes = fit(model, tokenizer, plan, training_samples(plan.seed, plan.dev_share))
     save_model(model, tokenizer, folder)
-    facts: dict[str, float] = {
-        "seed": plan.seed,
-        "steps": plan.steps,
-        "batch": plan.batch,
-        "threads": torch.get_num_threads(),
-    }
-    facts |= {"minutes": round(minutes, 1), "cpu_minutes": round(cpu_minutes, 1)}
-    (folder / "training.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    path = folder / "training.json"
+    run = asdict(plan) | {"threads": torch.get_num_threads()}
+    run |= {"minutes": round(minutes, 1), "cpu_minutes": round(cpu_minutes, 1)}
+    runs = json.loads(path.read_text(encoding="utf-8")) if resume else []
+    path.write_text(json.dumps([*runs, run], indent=2) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -140,11 +140,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "model")
     parser.add_argument("--seed", type=int, default=Plan.seed)
     parser.add_argument("--steps", type=int, default=Plan.steps)
+    parser.add_argument("--peak", type=float, default=Plan.peak, help="highest learning rate")
+    parser.add_argument("--dev-share", type=float, default=0.0, help="share of samples in validation wording")
+    parser.add_argument("--resume", action="store_true", help="go on from the saved weights")
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.use_deterministic_algorithms(True)
-    train(Plan(seed=args.seed, steps=args.steps), args.out)
+    plan = Plan(seed=args.seed, steps=args.steps, peak=args.peak, dev_share=args.dev_share)
+    train(plan, args.out, args.resume)
 
 
 if __name__ == "__main__":

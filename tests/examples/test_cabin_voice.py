@@ -37,7 +37,7 @@ def tokenizer() -> Tokenizer:
     return Tokenizer.from_file(str(MODEL / "tokenizer.json"))
 
 
-def texts_of(rule: Rule, part: Part, count: int = 300) -> set[str]:
+def texts_of(rule: Rule, part: Part, count: int = 100) -> set[str]:
     rng = Random(1)
     return {rule.draw_text(Draw(rng, part))[0] for _ in range(count)}
 
@@ -98,8 +98,17 @@ def test_held_out_prompts_are_not_trained(held_out: tuple[commands.Sample, ...])
     prompts = {sample.prompt for sample in held_out}
     assert len(prompts) == commands.HELDOUT_SIZE
     assert {prompt_part(prompt) for prompt in prompts} == {"test"}
-    assert prompts.isdisjoint(sample.prompt for sample in islice(commands.training_samples(1), 20_000))
+    assert prompts.isdisjoint(sample.prompt for sample in islice(commands.training_samples(1), 8_000))
     assert prompts.isdisjoint(sample.prompt for sample in commands.validation_samples(300))
+
+
+def test_last_run_adds_wording_of_the_validation_but_not_of_the_test() -> None:
+    samples = list(islice(commands.training_samples(1, dev_share=0.5), 2000))
+    assert any("held-out" in sample.kind for sample in samples)
+    assert all(prompt_part(sample.prompt) != "test" for sample in samples)
+    rules = {rule.name: rule for rule in RULES}
+    for name in {sample.rules[0] for sample in samples if sample.kind == "held-out patterns"}:
+        assert rules[name].of("dev")
 
 
 def test_held_out_set_has_every_class(held_out: tuple[commands.Sample, ...]) -> None:
@@ -108,7 +117,7 @@ def test_held_out_set_has_every_class(held_out: tuple[commands.Sample, ...]) -> 
 
 def test_one_prompt_has_one_meaning() -> None:
     meanings: dict[str, str] = {}
-    for sample in islice(commands.training_samples(9), 20_000):
+    for sample in islice(commands.training_samples(9), 12_000):
         key = sample.prompt.lower().rstrip(".!?")
         assert meanings.setdefault(key, sample.expected) == sample.expected, key
 
@@ -155,7 +164,7 @@ def test_model_is_a_small_mixtral(tokenizer: Tokenizer) -> None:
     assert (MODEL / "model.safetensors").stat().st_size <= 5_000_000
 
 
-def test_figures_reach_the_target() -> None:
+def test_nine_in_ten_held_out_samples_are_right_and_no_expert_is_idle() -> None:
     figures = json.loads((MODEL / "figures.json").read_text(encoding="utf-8"))
     total = figures["all"]["all"]
     assert total["samples"] == commands.HELDOUT_SIZE
@@ -204,7 +213,7 @@ def test_training_refusals_use_no_word_that_is_held_out() -> None:
     assert unseen_words()
     for rule in [*REFUSALS, *ODD_REQUESTS]:
         rng = Random(3)
-        for _ in range(200):
+        for _ in range(80):
             text = say(rule, Draw(rng), commands.ALL_SLOTS).text
             for pool in (refusal_words.FOOD, refusal_words.CHORE, refusal_words.FOREIGN):
                 held = [*divide(tuple(pool))["test"], *divide(tuple(pool))["dev"]]
