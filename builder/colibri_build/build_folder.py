@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from typing import Any
 
 from colibri_build.artifacts import BuildOptions, Generation
 from colibri_build.errors import ColibriError
-from colibri_build.files import write_whole
+from colibri_build.files import sha256_of, write_whole
 from colibri_build.render.folder import MANIFEST, claim
 from colibri_build.target.board import Board, load_board
 
@@ -154,7 +153,7 @@ def is_as_inspected(built: Built) -> bool:
     """Whether the binary is the one that report.json speaks of; not after a changed byte, or a `make` with other tools."""
     try:
         inspected = json.loads((built.out / REPORT_FILE).read_bytes())["sha256"]
-        return bool(hashlib.sha256(built.elf.read_bytes()).hexdigest() == inspected)
+        return bool(sha256_of(built.elf) == inspected)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -1,14 +1,16 @@
-"""Files that appear whole or not at all."""
+"""Files: written whole or not at all, hashed, read as text or strict JSON."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from colibri_build.errors import ColibriError
 
@@ -51,6 +53,22 @@ def write_whole(path: Path, data: bytes) -> bool:
     with whole_file(path) as temporary:
         temporary.write_bytes(data)
     return True
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file as 64 hexadecimal digits, without holding it in memory. Raises OSError."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Like dict(), for json.loads' object_pairs_hook: a key that occurs twice is a ValueError, not the last one's value."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f'key "{key}" occurs twice')
+        found[key] = value
+    return found
 
 
 def read_text(path: Path, what: str) -> str:

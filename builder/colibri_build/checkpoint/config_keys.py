@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colibri_build.errors import CheckpointError
+from colibri_build.files import unique_keys
 
 LARGEST_SIZE = 2**31 - 1  # the runtime's sizes are 32-bit
 
@@ -30,7 +31,7 @@ BENIGN_KEYS = frozenset(_BENIGN.split())
 def read_json_object(path: Path) -> dict[str, Any]:
     """A JSON object in UTF-8 without duplicate keys. Raises CheckpointError."""
     try:
-        value = json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=_unique)
+        value = json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=unique_keys)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:
@@ -38,15 +39,6 @@ def read_json_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: holds a JSON {type(value).__name__}, not an object")
     return value
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f'key "{key}" occurs twice')
-        found[key] = value
-    return found
 
 
 class ConfigKeys:

@@ -1,4 +1,4 @@
-"""Encode and decode text on the host with the `tokenizers` library, which is what the firmware must equal."""
+"""Encode text on the host with the `tokenizers` library, which is what the firmware must equal."""
 
 from __future__ import annotations
 
@@ -20,10 +20,3 @@ def _library_tokenizer(json_bytes: bytes) -> tokenizers.Tokenizer:
 def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
     """Token ids of a text, the ids that the model's template puts around it included."""
     return list(_library_tokenizer(tokenizer.json_bytes).encode(text).ids)
-
-
-def decode_ids(tokenizer: Tokenizer, ids: list[int]) -> str:
-    """The text that the firmware prints for these ids: special tokens are left out, broken UTF-8 becomes U+FFFD."""
-    special = {token.id for token in tokenizer.added if token.special}
-    pieces = (tokenizer.tokens[i] for i in ids if i not in special)
-    return b"".join(pieces).decode("utf-8", errors="replace")

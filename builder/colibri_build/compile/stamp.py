@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from colibri_build.files import write_whole
-
-_BLOCK = 1 << 20
+from colibri_build.files import sha256_of, write_whole
 
 
 class Stamp:
@@ -36,7 +34,7 @@ class Stamp:
         facts = [status.st_ino, status.st_size, status.st_mtime_ns]
         known = self._inputs.get(name)
         if known is None or known[:3] != facts:
-            self._inputs[name] = known = [*facts, _sha256(root / name)]
+            self._inputs[name] = known = [*facts, sha256_of(root / name)]
         self._used.add(name)
         return str(known[3])
 
@@ -66,11 +64,3 @@ class Stamp:
 def key_of(*parts: Sequence[str]) -> str:
     """One digest for everything that an output depends on."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,12 +17,12 @@ from colibri_build.elf.shape_checks import shape_checks
 from colibri_build.elf.stack import Frame, frames_from_code, frames_from_su, stack_check
 from colibri_build.elf.weight_checks import SECTION, weight_checks
 from colibri_build.errors import InspectError
+from colibri_build.files import sha256_of
 from colibri_build.target.board import Board
 from colibri_build.target.toolchain import Toolchain
 
 OBJECTS_FOLDER = "objects"  # beside the binary, written by the compile stage
 _DEEPEST = 10  # functions in the report
-_BLOCK = 1 << 20
 _TELLING_PATH = 10  # shorter ones, as /usr, stand in any C library
 
 
@@ -100,11 +99,7 @@ def _no_paths(elf: ElfFacts, build_folder: Path) -> Check:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
-                digest.update(block)
+        return sha256_of(path)
     except OSError as error:
         raise InspectError(f"{path.name} cannot be read: {error.strerror}", hint="build again") from error
-    return digest.hexdigest()

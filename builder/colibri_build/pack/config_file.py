@@ -10,6 +10,7 @@ from typing import Any
 
 from colibri_build.artifacts import FileRecord, Format, Kind, ModelConfig
 from colibri_build.errors import PackError
+from colibri_build.files import unique_keys
 from colibri_build.layout import ALLOWED_FORMATS, GROUP_SIZES
 
 CONFIG_FILE = "config.json"
@@ -59,7 +60,7 @@ class ConfigFile:
 
     def _parse(self, data: bytes) -> dict[str, Any]:
         try:
-            value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
+            value = json.loads(data.decode("utf-8"), object_pairs_hook=unique_keys)
         except (ValueError, RecursionError) as error:
             raise self._error(f"no valid JSON ({error})") from error
         if not isinstance(value, dict) or value.get("format") != FORMAT_NAME:
@@ -149,13 +150,6 @@ class ConfigFile:
             raise self._error(
                 f'"files" names {found} experts, the model has {layers} layers of {experts} = {layers * experts}'
             )
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
 
 
 def _is_integer(value: Any, low: int = 0, high: int = _LARGEST) -> bool:

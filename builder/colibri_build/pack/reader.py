@@ -10,12 +10,12 @@ import numpy as np
 
 from colibri_build.artifacts import FileRecord, ModelFolder, QuantizedModel, QuantizedTensor, Tokenizer
 from colibri_build.errors import PackError
+from colibri_build.files import sha256_of
 from colibri_build.layout import TOKENIZER_FILE, FileLayout, PartLayout, file_layouts
 from colibri_build.pack.codec import Bytes, check_padding, check_tensor, decode_part, gaps
 from colibri_build.pack.config_file import CONFIG_FILE, ConfigFile
 
 _DAMAGED = "the folder is damaged; copy it again, or make it again with colibri-quantize"
-_BLOCK = 1 << 20
 
 
 def read_model_folder(path: Path, *, verify: bool = True) -> ModelFolder:
@@ -129,15 +129,12 @@ def _check_size(path: Path, record: FileRecord, layout: FileLayout | None) -> No
 
 
 def _check_hash(path: Path, record: FileRecord) -> None:
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
+        digest = sha256_of(path)
     except OSError as error:
         raise PackError(f"{path}: cannot be read ({error.strerror})") from error
-    if digest.hexdigest() != record.sha256:
-        raise PackError(f"{path}: SHA-256 is {digest.hexdigest()}, config.json says {record.sha256}", hint=_DAMAGED)
+    if digest != record.sha256:
+        raise PackError(f"{path}: SHA-256 is {digest}, config.json says {record.sha256}", hint=_DAMAGED)
 
 
 def _check_contents(folder: ModelFolder, layout: FileLayout) -> None:
