@@ -20,6 +20,7 @@ from colibri_build.target.toolchain import Toolchain
 COMPILE_FLAGS = ("-Iruntime_c", "-Iruntime_c/include", "-Igenerated", "-Iweights")
 WEIGHTS_FOLDER = "weights"  # a whole model folder: what the firmware can be inspected against
 _ISA_SUFFIXES = ("_neon", "_avx2")  # of files for one instruction set; `_portable` belongs to every board
+_OTHER_PROGRAMS = ("boot",)  # folders of runtime_c whose files are no part of the firmware
 
 
 def render_tree(
@@ -73,5 +74,5 @@ def runtime_files(board: Board) -> dict[str, Path]:
     return {
         str(PurePosixPath("runtime_c", path.relative_to(root).as_posix())): path
         for path in sorted(root.rglob("*.[ch]"))
-        if not path.stem.endswith(others)
+        if not path.stem.endswith(others) and path.relative_to(root).parts[0] not in _OTHER_PROGRAMS
     }

@@ -1,0 +1,1 @@
+"""Make a bootable image: Firmware -> partitions, initramfs, manifest."""
