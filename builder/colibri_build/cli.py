@@ -16,6 +16,7 @@ from rich.text import Text
 
 from colibri_build import __version__, cli_view, pipeline
 from colibri_build.build_folder import is_as_inspected, open_build
+from colibri_build.cli_image import image
 from colibri_build.cli_options import (
     PATH,
     THREADS,
@@ -323,6 +324,7 @@ def quantize(checkpoint: Path, out: Path, **options: Any) -> None:
 
 
 cli.add_command(quantize)
+cli.add_command(image)
 
 
 def _run(command: click.Command, name: str) -> None:

@@ -86,3 +86,23 @@ class VerifyError(ColibriError):
     """A firmware whose answer is not the reference's."""
 
     exit_code = 1
+
+
+class ImageError(ColibriError):
+    """An image that cannot be made as asked, or an image folder that is damaged."""
+
+
+class FlashError(ColibriError):
+    """A device that must not be written, or that failed while it was."""
+
+    exit_code = 4
+
+
+class ReadBackError(FlashError):
+    """A device that does not hold what was written to it."""
+
+    exit_code = 5
+
+
+class TraceError(ColibriError):
+    """A trace that holds nothing to report, contradicts itself, or is of another model."""

@@ -28,6 +28,7 @@ from colibri_build.build_folder import (
     REPORT_FILE,
     WEIGHTS_FOLDER,
     Built,
+    is_as_inspected,
     json_bytes,
     open_build,
     read_golden,
@@ -41,8 +42,10 @@ from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
 from colibri_build.checkpoint.tokenizer_encode import encode_text
 from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
-from colibri_build.errors import ColibriError, PackError, VerifyError
+from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
 from colibri_build.files import read_text, write_whole
+from colibri_build.image.make import ImageOptions, make_image
+from colibri_build.image.manifest import Manifest
 from colibri_build.pack.reader import load_quantized, read_model_folder
 from colibri_build.pack.writer import require_replaceable, write_model_folder
 from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
@@ -363,3 +366,18 @@ def require_verified(report: VerifyReport) -> None:
             "the firmware's answers are not the reference's (see the table)",
             hint="build with --pristine; if it persists, report the toolchain's version",
         )
+
+
+def image(build_dir: Path, out: Path | None, options: ImageOptions, events: Events = SILENT) -> tuple[Path, Manifest]:
+    """Make an image folder (default: `image` in the build folder) from a finished and inspected build."""
+    built = open_build(build_dir)
+    again = f"colibri-build inspect {build_dir}, and build again with --pristine"
+    if not is_as_inspected(built):
+        raise ImageError(f"{built.elf} is not the binary that was inspected ({REPORT_FILE})", hint=again)
+    if not json.loads((built.out / REPORT_FILE).read_bytes())["ok"]:
+        raise ImageError(f"{built.elf} breaks a promise, see {built.out / REPORT_FILE}", hint=again)
+    model = str(json.loads((built.out / BUILD_FILE).read_bytes())["model"])
+    folder = out or built.out / "image"
+    events.stage(f"make the image for {built.board.name}")
+    with taken(built.out):
+        return folder, make_image(built.elf, built.board, model, folder, options, events.command)

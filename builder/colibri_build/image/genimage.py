@@ -1,0 +1,160 @@
+"""Runs genimage: a slot's file system, then the boot partition and the disk around both. Without root, without mounts."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from colibri_build.errors import ImageError
+from colibri_build.image.layout import BOOT, FIRST_PARTITION, Layout, slot_label
+from colibri_build.image.manifest import IMAGE_FILE, SLOT_IMAGE_FILE
+from colibri_build.target.commands import environment
+
+BOOT_IMAGE = "boot.vfat"
+EPOCH = 315532800  # 1980-01-01, the first day that FAT knows: every time in an image
+SQUASHFS_BLOCK = 128 * 1024
+# genimage, and what it runs; the Debian packages that hold them.
+TOOLS = {"genimage": "genimage", "mksquashfs": "squashfs-tools", "mkfs.vfat": "dosfstools", "mcopy": "mtools"}
+_SYSTEM_FOLDERS = "/usr/sbin:/sbin"  # of mkfs.vfat; not on every user's path
+_BASIC_DATA, _LINUX = "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
+_NAMESPACE = uuid.UUID("5d0a0b1c-54c7-5d9b-8f0e-5f2c43a1e6b7")
+OnCommand = Callable[[Sequence[str]], None]
+
+
+@dataclass(frozen=True)
+class Ids:
+    """The identifiers of one image, derived from the hash of its content: the same content, the same bytes."""
+
+    content: str
+
+    def uuid(self, role: str) -> str:
+        """Return the UUID of the disk or a partition."""
+        return str(uuid.uuid5(_NAMESPACE, f"{self.content}:{role}"))
+
+    @property
+    def volume(self) -> str:
+        """Volume id of the boot partition, 8 hexadecimal digits."""
+        return self.uuid(BOOT)[:8]
+
+
+def slot_config() -> str:
+    """Return the configuration that makes a slot image: uncompressed, since quantized weights do not get smaller."""
+    return f"""image {SLOT_IMAGE_FILE} {{
+  squashfs {{
+    compression = "none"
+    block-size = {SQUASHFS_BLOCK}
+    extraargs = "-all-root -no-xattrs -no-progress"
+  }}
+  mountpoint = "/"
+}}
+"""
+
+
+def disk_config(layout: Layout, boot_files: Mapping[str, str], used: Sequence[str], ids: Ids) -> str:
+    """Return the configuration of boot partition and disk. `boot_files`: name in the partition -> input file."""
+    files = "\n".join(f'    file "{name}" {{ image = "{source}" }}' for name, source in boot_files.items())
+    parts = []
+    for region in layout.regions:
+        content, kind, more = "", _LINUX, ""
+        if region.name == BOOT:
+            content, kind, more = (
+                f'image = "{BOOT_IMAGE}"',
+                _BASIC_DATA,
+                f"bootable = true\n    offset = {FIRST_PARTITION}",
+            )
+        elif region.name in map(slot_label, used):
+            content = f'image = "{SLOT_IMAGE_FILE}"'
+        parts.append(f"""  partition {region.name} {{
+    {content}
+    {more}
+    size = {region.bytes}
+    partition-type-uuid = "{kind}"
+    partition-uuid = "{ids.uuid(region.name)}"
+  }}""")
+    table = "\n".join(parts)
+    return f"""image {BOOT_IMAGE} {{
+  vfat {{
+    extraargs = "--invariant -S 512 -i {ids.volume} -n COLIBRI"
+{files}
+  }}
+  size = {layout.region(BOOT).bytes}
+}}
+image {IMAGE_FILE} {{
+  hdimage {{
+    partition-table-type = "gpt"
+    disk-uuid = "{ids.uuid("disk")}"
+    align = 1M
+  }}
+  size = {layout.bytes}
+{table}
+}}
+"""
+
+
+def require_tools(environ: Mapping[str, str] | None = None) -> None:
+    """Raise ImageError naming the packages that are not installed."""
+    path = _path(environ)
+    missing = [package for tool, package in TOOLS.items() if shutil.which(tool, path=path) is None]
+    if missing:
+        raise ImageError(
+            f"not installed: {', '.join(missing)}", hint=f"sudo apt-get install {' '.join(dict.fromkeys(missing))}"
+        )
+
+
+def run_genimage(work: Path, name: str, config: str, on_command: OnCommand) -> None:
+    """Run genimage on `root` and `in` in the folder `work`; its images come to `work`/out. Raises ImageError.
+
+    genimage forms shell commands with absolute paths, which a quote in a folder's name would break: it gets a short
+    name for `work` instead.
+    """
+    (work / f"{name}.cfg").write_text(config, encoding="utf-8")
+    with tempfile.TemporaryDirectory(prefix="colibri-image-") as folder:
+        link = Path(folder) / "work"
+        link.symlink_to(work.resolve())
+        argv = ["genimage", "--config", f"{link / name}.cfg", "--tmppath", f"{link / name}.tmp"]
+        argv += ["--rootpath", f"{link}/root", "--inputpath", f"{link}/in", "--outputpath", f"{link}/out"]
+        on_command(argv)
+        _run(argv, work)
+
+
+def _run(argv: Sequence[str], work: Path) -> None:
+    variables = {**environment(), "PATH": _path(None), "SOURCE_DATE_EPOCH": str(EPOCH), "TZ": "UTC0"}
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=work,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise ImageError(f"cannot start genimage: {error.strerror}", hint="sudo apt-get install genimage") from error
+    if done.returncode:
+        raise ImageError(f"{shlex.join(argv)} failed: {_reason(done.stdout)}", hint=_advice(work))
+
+
+def _path(environ: Mapping[str, str] | None) -> str:
+    return f"{environment(environ).get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}"
+
+
+def _reason(output: str) -> str:
+    """Return the line of genimage's output that says most."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    wrong = [line for line in lines if "ERROR" in line or "No space left" in line or "full" in line]
+    return (wrong or lines or ["no output"])[0]
+
+
+def _advice(work: Path) -> str:
+    free = shutil.disk_usage(work).free
+    return f"check the disk ({free // (1024 * 1024)} MiB free) and the tools: colibri-build doctor"
