@@ -16,7 +16,7 @@ from rich.text import Text
 
 from colibri_build import __version__, cli_view, pipeline
 from colibri_build.build_folder import is_as_inspected, open_build
-from colibri_build.cli_image import image
+from colibri_build.cli_image import flash, image
 from colibri_build.cli_options import (
     PATH,
     THREADS,
@@ -325,6 +325,7 @@ def quantize(checkpoint: Path, out: Path, **options: Any) -> None:
 
 cli.add_command(quantize)
 cli.add_command(image)
+cli.add_command(flash)
 
 
 def _run(command: click.Command, name: str) -> None:

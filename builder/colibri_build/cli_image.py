@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from rich.text import Text
 
 from colibri_build import cli_view, pipeline
 from colibri_build.cli_options import PATH, json_option
-from colibri_build.errors import ImageError
-from colibri_build.image.layout import BOOT, slot_label
+from colibri_build.errors import FlashError, ImageError
+from colibri_build.image.flash import OTHER, FlashEvents, FlashOptions
+from colibri_build.image.layout import BOOT, MIB, SLOTS, slot_label
 from colibri_build.image.make import ImageOptions, Kernel
 from colibri_build.image.manifest import IMAGE_FILE, Manifest
 
@@ -93,3 +95,77 @@ def _image_table(manifest: Manifest) -> Group:
         table.add_row(region.name, offset, size, Text(holds.get(region.name, "nothing")))
     title = f"Image: {manifest.firmware.board}, {cli_view.human_bytes(manifest.mapped_bytes)} to write"
     return Group(Text(title, style="bold"), table)
+
+
+class _Steps(FlashEvents):
+    """Steps and a bar in MiB on stderr; the question on the terminal."""
+
+    def __init__(self, events: cli_view.TerminalEvents, yes: bool) -> None:
+        self._events, self._yes, self._step = events, yes, ""
+        self.last_state = ""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Move the bar; a new step has a line of its own, where nobody sees bars, too."""
+        if what != self._step:
+            self._step = what
+            self._events.stage(f"{what} ({cli_view.human_bytes(total)})")
+        self._events.progress(f"{what}, MiB", done // MIB, max(total // MIB, 1))
+
+    def confirm(self, question: str) -> None:
+        """Ask on a terminal; elsewhere --yes has to be there."""
+        if self._yes:
+            return
+        self._events.end_bar()
+        if not sys.stdin.isatty():
+            raise FlashError(f"{question} Nobody can answer here", hint="--yes")
+        if not click.confirm(question[:1].upper() + question[1:], err=True):
+            raise FlashError("not confirmed: nothing was written", hint="--yes answers beforehand")
+
+    def state(self, text: str) -> None:
+        """Keep it for Ctrl-C."""
+        self.last_state = text
+
+
+@click.command()
+@click.argument("image_dir", type=PATH)
+@click.option("--device", type=PATH, required=True, metavar="DEV", help="The disk, as /dev/sdb, or a file for one.")
+@click.option(
+    "--slot",
+    type=click.Choice([*SLOTS, OTHER]),
+    help="Write this slot only and make it the active one; other is the one that is not active.",
+)
+@click.option(
+    "-b", "--board", metavar="BOARD", help="The board that the device belongs to. Default: what it says itself."
+)
+@click.option(
+    "--force", is_flag=True, help="Also disks that are not removable, the active slot, another board's device."
+)
+@click.option("--yes", is_flag=True, help="Do not ask before a disk is overwritten.")
+@json_option
+def flash(image_dir: Path, device: Path, **options: Any) -> None:
+    """Write the image of IMAGE_DIR to a disk, or update one of its firmware slots, and read everything back.
+
+    The whole image goes to a new card or eMMC. --slot other updates a device in use: the new firmware is written beside
+    the active one, compared, and only then made active, by one sector; a cut before that changes nothing. Mounted disks
+    and boot areas are refused. A file as device is treated as a disk (truncate -s 1G disk.img).
+
+    \b
+    Examples:
+      colibri-build flash build/cortex-a53/model/image --device /dev/sdb
+      colibri-build flash build/cortex-a53/model/image --device /dev/sdb --slot other --yes
+    """
+    wanted = FlashOptions(options["slot"], options["force"], options["board"])
+    with cli_view.terminal_events(quiet=options["as_json"]) as events:
+        steps = _Steps(events, options["yes"])
+        try:
+            result = pipeline.flash(image_dir, device, wanted, steps)
+        except (KeyboardInterrupt, SystemExit):
+            events.end_bar()
+            click.echo(f"stopped: {steps.last_state}", err=True)
+            raise
+    if options["as_json"]:
+        click.echo(json.dumps(asdict(result), indent=1, sort_keys=True))
+        return
+    what = f"slot {result.slot}" if result.slot else "the whole image"
+    size = cli_view.human_bytes(result.written_bytes)
+    click.echo(f"{result.device}: {what} written and read back ({size}); slot {result.active} is active")

@@ -44,6 +44,8 @@ from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
 from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
 from colibri_build.files import read_text, write_whole
+from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult
+from colibri_build.image.flash import flash as flash_image
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import Manifest
 from colibri_build.pack.reader import load_quantized, read_model_folder
@@ -381,3 +383,8 @@ def image(build_dir: Path, out: Path | None, options: ImageOptions, events: Even
     events.stage(f"make the image for {built.board.name}")
     with taken(built.out):
         return folder, make_image(built.elf, built.board, model, folder, options, events.command)
+
+
+def flash(folder: Path, device: Path, options: FlashOptions, events: FlashEvents) -> FlashResult:
+    """Write an image folder, or one slot of it, to a disk or a file, read it back, and only then switch the slot."""
+    return flash_image(folder, device, options, events)
