@@ -2,6 +2,7 @@
 
 #include "app/modes.h"
 #include "app/output.h"
+#include "app/tracing.h"
 #include "store/model_tables.h"
 
 #if defined(__clang__)
@@ -108,6 +109,10 @@ void print_info(void) {
     print_number("context", MODEL_CONTEXT);
     print_number("max_threads", MODEL_MAX_THREADS);
     print_number("default_threads", BOARD_DEFAULT_THREADS);
+#if TRACE_COMPILED
+    print_key("debug");
+    trace_print_names();
+#endif
     print_shape();
     print_formats();
     print_golden();
@@ -122,4 +127,12 @@ void print_version(void) {
     write_text(&out, ", model ");
     write_text(&out, model_name);
     write_text(&out, ", board " BOARD_NAME ")\n");
+}
+
+void print_ready(void) {
+    write_text(&out, "READY colibri model=");
+    write_text(&out, model_name);
+    write_text(&out, " digest=");
+    write_bytes(&out, model_digest, 16);
+    write_text(&out, "\n");
 }

@@ -2,6 +2,7 @@
 #include "app/answer.h"
 #include "app/interrupt.h"
 #include "app/modes.h"
+#include "port/pid1.h"
 #include "tokenizer/tokenizer.h"
 
 static colibri_status print_texts(Mode mode, Report *report) {
@@ -15,10 +16,21 @@ static colibri_status print_texts(Mode mode, Report *report) {
     return answer_flush(report);
 }
 
+static colibri_status answer_lines(const Options *options, Report *report) {
+    if (pid1_is_init()) {
+        print_ready();
+        colibri_status status = answer_flush(report);
+        if (status != COLIBRI_OK) {
+            return status;
+        }
+    }
+    return run_stdin(options, report);
+}
+
 static colibri_status compute(const Options *options, Report *report) {
     switch (options->mode) {
     case MODE_STDIN:
-        return run_stdin(options, report);
+        return answer_lines(options, report);
     case MODE_SELFTEST:
         return run_selftest(options, report);
     case MODE_BENCH:
@@ -42,6 +54,13 @@ static colibri_status run(const Options *options, Report *report) {
     }
     report->threads = options->n_threads;
     report->context = options->context;
+#if TRACE_COMPILED
+    status = trace_start(&options->trace, report);
+    if (status != COLIBRI_OK) {
+        colibri_close();
+        return status;
+    }
+#endif
     status = compute(options, report);
     if (options->mode != MODE_STDIN) { /* which counts for itself */
         report->n_prompts = 1;
@@ -54,8 +73,12 @@ static colibri_status run(const Options *options, Report *report) {
 int main(int argc, char **argv) {
     static Report report;
     Options options;
+    bool is_init = pid1_begin();
     interrupts_catch();
     report_init(&report);
+    if (is_init) {
+        report_show_page_faults();
+    }
     colibri_status status = options_parse(argc, argv, &options, &report);
     if (status == COLIBRI_OK) {
         status = run(&options, &report);
@@ -64,5 +87,8 @@ int main(int argc, char **argv) {
         (void)report_fault(&report, status, "%s", colibri_status_name(status));
     }
     report_print(&report, "COLIBRI_STATUS");
+    if (is_init) {
+        pid1_power_off();
+    }
     return report_exit_code(&report);
 }

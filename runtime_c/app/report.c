@@ -3,14 +3,33 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "app/output.h"
+#include "app/tracing.h"
 #include "sample/sampler.h"
+
+static bool shows_page_faults = false;
+
+/* Page faults of this process so far: with a read from the storage, and without. */
+static void count_page_faults(int64_t *major, int64_t *minor) {
+    struct rusage usage;
+    *major = *minor = 0;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        *major = usage.ru_majflt;
+        *minor = usage.ru_minflt;
+    }
+}
 
 void report_init(Report *report) {
     memset(report, 0, sizeof *report);
     report->logits_hash = LOGITS_HASH_START;
     report->fault_layer = -1;
+    count_page_faults(&report->major_faults_before, &report->minor_faults_before);
+}
+
+void report_show_page_faults(void) {
+    shows_page_faults = true;
 }
 
 /* Arguments of the user appear in messages: one line must stay one line. */
@@ -137,6 +156,14 @@ static void print_timing(const Timing *timing) {
     write_text(&err, "}");
 }
 
+static void print_page_faults(const Report *report) {
+    int64_t major = 0;
+    int64_t minor = 0;
+    count_page_faults(&major, &minor);
+    print_key_integer("major_faults", major - report->major_faults_before);
+    print_key_integer("minor_faults", minor - report->minor_faults_before);
+}
+
 static void print_message(const Report *report) {
     write_text(&err, "colibri_inference: ");
     write_text(&err, report->message);
@@ -144,6 +171,7 @@ static void print_message(const Report *report) {
 }
 
 void report_print(const Report *report, const char *prefix) {
+    trace_finish();
     if (report->message[0] != '\0' && !report->message_was_shown) {
         print_message(report);
     }
@@ -167,6 +195,12 @@ void report_print(const Report *report, const char *prefix) {
     if (report->timing.n_tokens > 0) {
         print_timing(&report->timing);
     }
+    if (shows_page_faults || report->timing.n_tokens > 0) {
+        print_page_faults(report);
+    }
+#if TRACE_COMPILED
+    trace_print_counts();
+#endif
     if (report->fault_layer >= 0) {
         print_key_integer("layer", report->fault_layer);
     }

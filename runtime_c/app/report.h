@@ -36,6 +36,8 @@ typedef struct {
     bool has_expected_hash;
     uint64_t expected_hash; /* --selftest */
     Timing timing;
+    int64_t major_faults_before; /* page faults of the process when report_init was called */
+    int64_t minor_faults_before;
     char message[240]; /* of the first fault, printable ASCII; "" without one */
     bool message_was_shown;
     int n_ids;
@@ -43,6 +45,10 @@ typedef struct {
 } Report;
 
 void report_init(Report *report);
+
+/* Every status line from now on says how many page faults there were since its report_init, as that of --bench does
+ * anyway. They depend on what else the machine does, so other runs leave them out. */
+void report_show_page_faults(void);
 
 /* Keeps a fault and its message, if it is the first one. Returns `status`. */
 colibri_status report_fault(Report *report, colibri_status status, const char *format, ...)
