@@ -31,7 +31,15 @@ COMPILERS = {
     "clang": ["clang", "-O1"],
     "aarch64": ["aarch64-linux-gnu-gcc", "-O1", "-static"],
 }
-_SOURCES = ("app/*.c", "sample/*.c", "tokenizer/utf8.c", "kernels/vector_portable.c", "model/status.c")
+_SOURCES = (
+    "app/*.c",
+    "sample/*.c",
+    "port/console.c",
+    "port/pid1.c",
+    "tokenizer/utf8.c",
+    "kernels/vector_portable.c",
+    "model/status.c",
+)
 
 
 def build_fake(out: Path, build: str, definitions: Iterable[str] = ()) -> Path:
