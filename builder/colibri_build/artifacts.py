@@ -215,6 +215,9 @@ class ModelFolder:
     digest: str  # SHA-256 of config.json, which names the hash of every other file
 
 
+DEBUG_NAMES = ("memory", "routing", "timing")  # what a debug build can record; sorted
+
+
 @dataclass(frozen=True)
 class BuildOptions:
     """What the user may choose for one firmware."""
@@ -223,6 +226,7 @@ class BuildOptions:
     max_threads: int
     activation_bits: int = 16
     embed: str = "incbin"  # or "xxd"
+    debug: tuple[str, ...] = ()  # of DEBUG_NAMES, sorted: what the firmware can record; () is a firmware for use
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from colibri_build.artifacts import BuildOptions, Generation
+from colibri_build.artifacts import DEBUG_NAMES, BuildOptions, Generation
 from colibri_build.errors import ColibriError
 from colibri_build.files import sha256_of, write_whole
 from colibri_build.render.folder import MANIFEST, claim
@@ -165,4 +165,7 @@ def _checked(options: BuildOptions) -> BuildOptions:
         raise ValueError("context and max_threads are positive integers")
     if options.activation_bits not in (8, 16) or options.embed not in ("incbin", "xxd"):
         raise ValueError("activation_bits or embed")
-    return options
+    debug = tuple(options.debug)  # JSON has lists; a build from before it has none
+    if debug != tuple(name for name in DEBUG_NAMES if name in debug):
+        raise ValueError("debug")
+    return replace(options, debug=debug)

@@ -10,7 +10,7 @@ import rich_click as click
 from rich_click.utils import OptionGroupDict
 
 from colibri_build import pipeline
-from colibri_build.artifacts import Format, Kind
+from colibri_build.artifacts import DEBUG_NAMES, Format, Kind
 from colibri_build.errors import ColibriError
 from colibri_build.files import read_text
 
@@ -18,7 +18,10 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 THREADS = click.IntRange(1, 64)
 
-_PLAN_GROUP: OptionGroupDict = {"name": "What is built", "options": ["--board", "--ctx", "--threads", "--activations"]}
+_PLAN_GROUP: OptionGroupDict = {
+    "name": "What is built",
+    "options": ["--board", "--ctx", "--threads", "--activations", "--debug"],
+}
 _QUANTIZE_GROUP: OptionGroupDict = {
     "name": "How a checkpoint is quantized",
     "options": ["--method", "--bits", "--group-size", "--calibration", "--format"],
@@ -119,6 +122,13 @@ plan_options = _all(
     click.option(
         "--activations", type=click.Choice(["16", "8"]), default="16", show_default=True, help="Bits of an activation."
     ),
+    click.option(
+        "--debug",
+        metavar="NAMES",
+        default="",
+        help="What the firmware records while it computes: of routing, memory and timing, with commas between. "
+        "Default: nothing; not one byte of it is in the binary.",
+    ),
     quantize_options,
 )
 
@@ -185,9 +195,21 @@ def build_request(options: dict[str, Any], **more: Any) -> pipeline.BuildRequest
         context=options["context"],
         max_threads=options["max_threads"],
         activation_bits=int(options["activations"]),
+        debug=debug_names(options["debug"]),
         quantize=quantize_choices(options),
         **more,
     )
+
+
+def debug_names(text: str) -> tuple[str, ...]:
+    """What --debug says, sorted. Raises ColibriError for a name that is none."""
+    names = [name.strip() for name in text.split(",")] if text else []
+    for name in names:
+        if name not in DEBUG_NAMES:
+            raise ColibriError(
+                f"--debug {text}: {name!r} is nothing to record", hint=f"--debug {','.join(DEBUG_NAMES)}"
+            )
+    return tuple(sorted(set(names)))
 
 
 def golden_prompts(path: Path | None) -> tuple[str, ...]:

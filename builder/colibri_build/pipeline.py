@@ -91,6 +91,7 @@ class BuildRequest:
     max_threads: int | None = None
     activation_bits: int = 16
     embed: str = "incbin"
+    debug: tuple[str, ...] = ()  # of DEBUG_NAMES, sorted
     quantize: QuantizeChoices = field(default_factory=QuantizeChoices)
     prompts: tuple[str, ...] = DEFAULT_PROMPTS
     golden_tokens: int = GOLDEN_TOKENS
@@ -222,7 +223,8 @@ def _options(request: BuildRequest, folder: ModelFolder, board: Board) -> BuildO
             f"context {context} is outside 1..{folder.config.max_context}, the positions that the model knows",
             hint=f"--ctx {min(board.default_context, folder.config.max_context)}",
         )
-    return BuildOptions(context, request.max_threads or board.cores, request.activation_bits, request.embed)
+    threads = request.max_threads or board.cores
+    return BuildOptions(context, threads, request.activation_bits, request.embed, request.debug)
 
 
 def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:

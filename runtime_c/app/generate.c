@@ -3,6 +3,7 @@
 #include "app/interrupt.h"
 #include "sample/sampler.h"
 #include "store/model_tables.h"
+#include "trace/hooks.h"
 
 bool is_end_of_sequence(int token) {
     for (int i = 0; i < MODEL_N_EOS; i++) {
@@ -27,6 +28,7 @@ static colibri_status not_finite(Report *report) {
 
 colibri_status feed(int token, bool want_logits, Report *report) {
     colibri_status status = colibri_feed(token, want_logits);
+    trace_flush();
     if (status == COLIBRI_E_NOT_FINITE) {
         return not_finite(report);
     }
@@ -40,6 +42,7 @@ colibri_status feed(int token, bool want_logits, Report *report) {
 colibri_status feed_prompt(const Prompt *prompt, Report *report) {
     colibri_reset();
     report->n_prompt_tokens = prompt->n_ids;
+    trace_phase(TRACE_PREFILL);
     for (int i = 0; i < prompt->n_ids; i++) {
         if (interrupted()) {
             report->stop = STOP_INTERRUPTED;
@@ -50,6 +53,7 @@ colibri_status feed_prompt(const Prompt *prompt, Report *report) {
             return status;
         }
     }
+    trace_phase(TRACE_DECODE);
     return COLIBRI_OK;
 }
 

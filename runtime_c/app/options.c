@@ -16,7 +16,12 @@ typedef enum {
     OPTION_SEED,
     OPTION_THREADS,
     OPTION_CONTEXT,
-    OPTION_IDS
+    OPTION_IDS,
+#if TRACE_COMPILED
+    OPTION_TRACE,
+    OPTION_TRACE_FD,
+    OPTION_TRACE_EVENTS,
+#endif
 } OptionId;
 
 #define IN(mode) (1u << (mode))
@@ -53,6 +58,12 @@ static const OptionSpec specs[] = {
     {"ctx", "N", OPTION_CONTEXT, MODE_NONE, GENERATING | IN(MODE_BENCH),
      "positions for prompt and answer (default: all compiled in)"},
     {"ids", NULL, OPTION_IDS, MODE_NONE, GENERATING, "print token ids (1,2,3) instead of text"},
+#if TRACE_COMPILED
+    {"trace", "HOW", OPTION_TRACE, MODE_NONE, COMPUTING, "write the records as text (default) or binary, or off"},
+    {"trace-fd", "N", OPTION_TRACE_FD, MODE_NONE, COMPUTING, "descriptor that they go to (default 2)"},
+    {"trace-events", "NAMES", OPTION_TRACE_EVENTS, MODE_NONE, COMPUTING,
+     "only these: routing,memory,timing (default: all compiled in)"},
+#endif
 };
 
 enum { N_SPECS = sizeof specs / sizeof specs[0] };
@@ -165,6 +176,14 @@ static colibri_status set_option(const OptionSpec *spec, const char *text, Optio
     case OPTION_IDS:
         options->prints_ids = true;
         break;
+#if TRACE_COMPILED
+    case OPTION_TRACE:
+        return trace_output_value(text, &options->trace, report);
+    case OPTION_TRACE_FD:
+        return integer_value(spec, text, 1, INT_MAX, &options->trace.fd, report);
+    case OPTION_TRACE_EVENTS:
+        return trace_events_value(text, &options->trace, report);
+#endif
     }
     return COLIBRI_OK;
 }
@@ -207,6 +226,9 @@ static int default_threads(void) {
 colibri_status options_parse(int argc, char **argv, Options *options, Report *report) {
     *options =
         (Options){.max_tokens = INT_MAX, .top_p = 1.0f, .n_threads = default_threads(), .context = MODEL_CONTEXT};
+#if TRACE_COMPILED
+    options->trace = (TraceOptions){TRACE_OUTPUT_TEXT, STDERR_FILENO, TRACE_COMPILED_MASK};
+#endif
     const OptionSpec *given[N_SPECS] = {NULL};
     for (int at = 1; at < argc; at++) {
         const OptionSpec *spec = NULL;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "app/report.h"
+#include "app/tracing.h"
 
 /* What the program is asked to do: exactly one. */
 typedef enum {
@@ -31,6 +32,9 @@ typedef struct {
     int n_threads;   /* 1 .. MODEL_MAX_THREADS */
     int context;     /* 1 .. MODEL_CONTEXT */
     bool prints_ids; /* ids instead of text */
+#if TRACE_COMPILED
+    TraceOptions trace;
+#endif
 } Options;
 
 /* Fills options from the command line; the strings stay owned by argv. A fault is reported. */

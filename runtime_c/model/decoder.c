@@ -8,6 +8,7 @@
 #include "model/product.h"
 #include "port/threads.h"
 #include "store/model_tables.h"
+#include "trace/hooks.h"
 
 _Static_assert(MODEL_ABI == COLIBRI_ABI, "generated code and runtime are of different versions: build again");
 
@@ -47,6 +48,7 @@ static colibri_status output_head(void) {
 static colibri_status run_layers(void) {
     for (int layer = 0; layer < MODEL_N_LAYERS; layer++) {
         colibri_status status = attention_block(layer, position);
+        trace_stage(TRACE_ATTENTION, layer);
         if (status == COLIBRI_OK) {
             status = experts_block(layer);
         }
@@ -65,12 +67,16 @@ colibri_status colibri_feed(int token, bool want_logits) {
     if (position >= MODEL_CONTEXT) {
         return COLIBRI_E_CONTEXT_FULL;
     }
+    trace_token_begin();
     embed(token, arena.x);
+    trace_stage(TRACE_EMBEDDING, 0);
     colibri_status status = run_layers();
     if (status == COLIBRI_OK && want_logits) {
         status = output_head();
+        trace_stage(TRACE_HEAD, 0);
         fault_layer = status == COLIBRI_OK ? NO_LAYER : MODEL_N_LAYERS;
     }
+    trace_token_end(position, token);
     if (status == COLIBRI_OK) {
         position++;
     }

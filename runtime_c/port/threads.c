@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "model_config.h"
+#include "trace/hooks.h"
 
 /* Rounds of polling before a thread sleeps: long enough to bridge the gap between two matrices of one layer, short
  * enough that a thread whose core was taken by another process costs its neighbours microseconds, not time slices. */
@@ -100,6 +101,7 @@ static void wake_caller(void) {
 
 static void *worker_main(void *index) {
     int thread = *(const int *)index;
+    trace_thread(thread);
     unsigned seen = 0;
     for (;;) {
         seen = wait_for_job(seen);

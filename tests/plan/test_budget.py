@@ -225,6 +225,8 @@ def test_the_plan_as_json() -> None:
         "fits", "active_weight_bytes", "bound_tokens_per_s", "ways_out",
     }  # fmt: skip
     assert value["ram_bytes"] == sum(region["ram_bytes"] for region in value["regions"])
-    assert value["options"] == {"context": 16384, "max_threads": 4, "activation_bits": 16, "embed": "incbin"}
+    assert value["options"] == {
+        "context": 16384, "max_threads": 4, "activation_bits": 16, "embed": "incbin", "debug": [],
+    }  # fmt: skip
     assert set(value["regions"][0]) == {"name", "flash_bytes", "ram_bytes", "sum"}
     assert value["fits"] is False

@@ -223,7 +223,7 @@ def test_every_generated_file_has_the_banner(tmp_path: Path, monkeypatch: pytest
 
 def test_only_this_boards_kernels_are_taken() -> None:
     for board, own, other in (("cortex-a53", "_neon.", "_avx2."), ("x86-64-v3", "_avx2.", "_neon.")):
-        names = runtime_files(load_board(board))
+        names = runtime_files(load_board(board), OPTIONS)
         assert any(own in name for name in names)
         assert any("_portable." in name for name in names)
         assert not any(other in name for name in names)

@@ -9,6 +9,7 @@ import numpy as np
 
 from colibri_build.artifacts import BuildOptions, Format, Generation, Kind, ModelFolder
 from colibri_build.errors import RenderError
+from colibri_build.layout import expert_layout
 from colibri_build.render.banner import banner
 from colibri_build.render.c_text import c_float
 from colibri_build.render.environment import render
@@ -54,6 +55,10 @@ class ModelConfigContext:
     uses_w4: int
     uses_w8: int
     uses_f16: int
+    expert_bytes: int
+    debug_routing: int
+    debug_memory: int
+    debug_timing: int
     n_eos: int
     n_golden: int
 
@@ -97,6 +102,10 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         uses_w4=int(Format.W4 in products),
         uses_w8=int(Format.W8 in products),
         uses_f16=int(Format.F16 in products),
+        expert_bytes=expert_layout(config, formats, folder.group_size).bytes,
+        debug_routing=int("routing" in options.debug),
+        debug_memory=int("memory" in options.debug),
+        debug_timing=int("timing" in options.debug),
         n_eos=len(config.eos_ids),
         n_golden=len(golden.ids),
     )

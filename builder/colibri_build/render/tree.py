@@ -49,7 +49,7 @@ def render_tree(
     }
     if needs_layout_script(toolchain):
         texts[LAYOUT_SCRIPT] = layout_source(folder, records)
-    runtime = runtime_files(board)
+    runtime = runtime_files(board, options)
     weights = {f"{WEIGHTS_FOLDER}/{name}": folder.path / name for name in (*folder.files, "config.json")}
     files = tuple(sorted((*texts, *runtime, *weights, "Makefile")))
     sources = (
@@ -67,12 +67,18 @@ def render_tree(
     return SourceTree(out, files, sources, COMPILE_FLAGS, flags)
 
 
-def runtime_files(board: Board) -> dict[str, Path]:
-    """C sources of the runtime that this board needs, by their name in the tree."""
+def runtime_files(board: Board, options: BuildOptions) -> dict[str, Path]:
+    """C sources of the runtime that this board and these options need, by their name in the tree."""
     root = data_dir("runtime_c")
-    others = tuple(suffix for suffix in _ISA_SUFFIXES if suffix != f"_{board.kernels}")
+    other_isas = tuple(suffix for suffix in _ISA_SUFFIXES if suffix != f"_{board.kernels}")
     return {
         str(PurePosixPath("runtime_c", path.relative_to(root).as_posix())): path
         for path in sorted(root.rglob("*.[ch]"))
-        if not path.stem.endswith(others) and path.relative_to(root).parts[0] not in _OTHER_PROGRAMS
+        if not path.stem.endswith(other_isas) and path.relative_to(root).parts[0] not in _OTHER_PROGRAMS
+        if options.debug or not _is_tracer(path)
     }
+
+
+def _is_tracer(path: Path) -> bool:
+    """Whether a source only serves debug builds. The headers beside it say how the others do without."""
+    return path.parent.name == "trace" and path.suffix == ".c"
