@@ -6,11 +6,23 @@
 #include "app/interrupt.h"
 #include "app/modes.h"
 #include "app/output.h"
+#include "app/tracing.h"
 #include "sample/sampler.h"
 #include "store/model_tables.h"
 
 static Prompt prompt;
-static int64_t latencies_us[MODEL_CONTEXT]; /* of each decode token; sorted at the end */
+
+/* Of decode tokens; sorted at the end. */
+typedef struct {
+    int n;
+    int64_t total_ns;
+    int64_t us[MODEL_CONTEXT];
+} Latencies;
+
+static Latencies plain;
+#if TRACE_COMPILED
+static Latencies traced; /* of the tokens that were recorded */
+#endif
 
 static int64_t now_ns(void) {
     struct timespec time;
@@ -50,18 +62,53 @@ static int64_t percentile(const int64_t *sorted, int n, int percent) {
     return sorted[rank > 0 ? rank - 1 : 0];
 }
 
-static void summarise(int n, Timing *timing) {
-    int64_t mean = timing->total_us / n;
+static void summarise(Latencies *latencies, Timing *timing) {
+    int n = latencies->n;
+    int64_t *us = latencies->us;
+    int64_t total_us = latencies->total_ns / 1000;
     int64_t squares = 0;
     for (int i = 0; i < n; i++) {
-        squares += (latencies_us[i] - mean) * (latencies_us[i] - mean);
+        squares += (us[i] - total_us / n) * (us[i] - total_us / n);
     }
-    sort_ascending(latencies_us, n);
+    sort_ascending(us, n);
     timing->n_tokens = n;
-    timing->median_us = percentile(latencies_us, n, 50);
-    timing->p99_us = percentile(latencies_us, n, 99);
-    timing->max_us = latencies_us[n - 1];
+    timing->total_us = total_us;
+    timing->median_us = percentile(us, n, 50);
+    timing->p99_us = percentile(us, n, 99);
+    timing->max_us = us[n - 1];
     timing->std_us = square_root(squares / n);
+}
+
+static void summarise_all(Timing *timing) {
+    if (plain.n > 0) {
+        summarise(&plain, timing);
+    }
+#if TRACE_COMPILED
+    if (traced.n > 0) {
+        sort_ascending(traced.us, traced.n);
+        timing->n_traced = traced.n;
+        timing->traced_median_us = percentile(traced.us, traced.n, 50);
+    }
+#endif
+}
+
+/* Where the latency of token n goes. A debug build that records does so for every second token: both kinds see the same
+ * positions and the same machine, and their difference is what recording costs. */
+static Latencies *latencies_of(int n) {
+#if TRACE_COMPILED
+    bool is_traced = trace_mask() != 0 && n % 2 == 1;
+    trace_pause(!is_traced);
+    if (is_traced) {
+        return &traced;
+    }
+#endif
+    (void)n;
+    return &plain;
+}
+
+static void add_latency(Latencies *latencies, int64_t ns) {
+    latencies->us[latencies->n++] = ns / 1000;
+    latencies->total_ns += ns;
 }
 
 static void print_figure(const char *name, int64_t value, const char *unit) {
@@ -88,14 +135,19 @@ static void print_timing(const Timing *timing, int n_prompt) {
     print_figure("latency p99     ", timing->p99_us, " us");
     print_figure("latency maximum ", timing->max_us, " us");
     print_figure("latency std     ", timing->std_us, " us");
+#if TRACE_COMPILED
+    if (timing->n_traced > 0) {
+        print_figure("recorded tokens ", timing->n_traced, " more");
+        print_figure("recorded median ", timing->traced_median_us, " us");
+    }
+#endif
 }
 
 /* Times n_tokens greedy tokens after the prompt, ends of sequence ignored. */
 static colibri_status decode(int n_tokens, Report *report) {
-    Timing *timing = &report->timing;
-    int n = 0;
-    int64_t start = now_ns();
-    for (int64_t before = start; n < n_tokens && report->stop == STOP_NONE; n++) {
+    int64_t before = now_ns();
+    for (int n = 0; n < n_tokens && report->stop == STOP_NONE; n++) {
+        Latencies *latencies = latencies_of(n);
         int token = 0;
         colibri_status status = choose(&token, report);
         if (status == COLIBRI_OK) {
@@ -105,16 +157,13 @@ static colibri_status decode(int n_tokens, Report *report) {
             return status;
         }
         int64_t after = now_ns();
-        latencies_us[n] = (after - before) / 1000;
+        add_latency(latencies, after - before);
         before = after;
         if (interrupted()) {
             report->stop = STOP_INTERRUPTED;
         }
     }
-    timing->total_us = (now_ns() - start) / 1000;
-    if (n > 0) {
-        summarise(n, timing);
-    }
+    summarise_all(&report->timing);
     return COLIBRI_OK;
 }
 
@@ -136,7 +185,7 @@ colibri_status run_bench(const Options *options, Report *report) {
                             options->n_bench_tokens, room, options->context, room);
     }
     int64_t start = now_ns();
-    status = feed_prompt(&prompt, report);
+    status = feed_prompt(&prompt, NULL, report);
     report->timing.prefill_us = (now_ns() - start) / 1000;
     if (status == COLIBRI_OK && report->stop == STOP_NONE) {
         status = decode(options->n_bench_tokens, report);

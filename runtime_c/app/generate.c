@@ -39,12 +39,16 @@ colibri_status feed(int token, bool want_logits, Report *report) {
     return COLIBRI_OK;
 }
 
-colibri_status feed_prompt(const Prompt *prompt, Report *report) {
+static bool stops(bool (*must_stop)(void)) {
+    return must_stop != NULL ? must_stop() : interrupted();
+}
+
+colibri_status feed_prompt(const Prompt *prompt, bool (*must_stop)(void), Report *report) {
     colibri_reset();
     report->n_prompt_tokens = prompt->n_ids;
     trace_phase(TRACE_PREFILL);
     for (int i = 0; i < prompt->n_ids; i++) {
-        if (interrupted()) {
+        if (stops(must_stop)) {
             report->stop = STOP_INTERRUPTED;
             return COLIBRI_OK;
         }
@@ -81,11 +85,11 @@ static Stop why_stop(int token, const Generation *how, const Report *report) {
     if (colibri_position() >= how->context) {
         return STOP_CONTEXT;
     }
-    return interrupted() ? STOP_INTERRUPTED : STOP_NONE;
+    return stops(how->must_stop) ? STOP_INTERRUPTED : STOP_NONE;
 }
 
 colibri_status generate(const Prompt *prompt, const Generation *how, Report *report) {
-    colibri_status status = feed_prompt(prompt, report);
+    colibri_status status = feed_prompt(prompt, how->must_stop, report);
     while (status == COLIBRI_OK && report->stop == STOP_NONE) {
         int token = 0;
         status = choose(&token, report);

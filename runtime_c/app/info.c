@@ -36,86 +36,90 @@ static const char *format_name(int format) {
     }
 }
 
-static void print_key(const char *key) {
-    write_text(&out, ",\n \"");
-    write_text(&out, key);
-    write_text(&out, "\": ");
+static void print_key(Writer *writer, const char *key) {
+    write_text(writer, ",\n \"");
+    write_text(writer, key);
+    write_text(writer, "\": ");
 }
 
-static void print_text(const char *key, const char *value) {
-    print_key(key);
-    write_json_text(&out, value);
+static void print_text(Writer *writer, const char *key, const char *value) {
+    print_key(writer, key);
+    write_json_text(writer, value);
 }
 
-static void print_number(const char *key, int64_t value) {
-    print_key(key);
-    write_integer(&out, value);
+static void print_number(Writer *writer, const char *key, int64_t value) {
+    print_key(writer, key);
+    write_integer(writer, value);
 }
 
-static void print_ids(const char *key, const int *ids, int n) {
-    print_key(key);
-    write_text(&out, "[");
+static void print_ids(Writer *writer, const char *key, const int *ids, int n) {
+    print_key(writer, key);
+    write_text(writer, "[");
     for (int i = 0; i < n; i++) {
-        write_text(&out, i > 0 ? ", " : "");
-        write_integer(&out, ids[i]);
+        write_text(writer, i > 0 ? ", " : "");
+        write_integer(writer, ids[i]);
     }
-    write_text(&out, "]");
+    write_text(writer, "]");
 }
 
-static void print_shape(void) {
-    print_number("layers", MODEL_N_LAYERS);
-    print_number("dim", MODEL_DIM);
-    print_number("hidden_dim", MODEL_HIDDEN_DIM);
-    print_number("heads", MODEL_N_HEADS);
-    print_number("kv_heads", MODEL_N_KV_HEADS);
-    print_number("head_dim", MODEL_HEAD_DIM);
-    print_number("experts", MODEL_N_EXPERTS);
-    print_number("top_k", MODEL_TOP_K);
-    print_number("vocab_size", MODEL_VOCAB_SIZE);
-    print_ids("eos_ids", model_eos_ids, MODEL_N_EOS);
+static void print_shape(Writer *writer) {
+    print_number(writer, "layers", MODEL_N_LAYERS);
+    print_number(writer, "dim", MODEL_DIM);
+    print_number(writer, "hidden_dim", MODEL_HIDDEN_DIM);
+    print_number(writer, "heads", MODEL_N_HEADS);
+    print_number(writer, "kv_heads", MODEL_N_KV_HEADS);
+    print_number(writer, "head_dim", MODEL_HEAD_DIM);
+    print_number(writer, "experts", MODEL_N_EXPERTS);
+    print_number(writer, "top_k", MODEL_TOP_K);
+    print_number(writer, "vocab_size", MODEL_VOCAB_SIZE);
+    print_ids(writer, "eos_ids", model_eos_ids, MODEL_N_EOS);
 }
 
-static void print_formats(void) {
-    print_number("group_size", MODEL_GROUP_SIZE);
-    print_number("activation_bits", MODEL_ACTIVATION_BITS);
-    print_text("expert_format", format_name(MODEL_EXPERT_FORMAT));
-    print_text("attention_format", format_name(MODEL_ATTENTION_FORMAT));
-    print_text("embedding_format", format_name(MODEL_EMBEDDING_FORMAT));
-    print_text("lm_head_format", format_name(MODEL_LM_HEAD_FORMAT));
+static void print_formats(Writer *writer) {
+    print_number(writer, "group_size", MODEL_GROUP_SIZE);
+    print_number(writer, "activation_bits", MODEL_ACTIVATION_BITS);
+    print_text(writer, "expert_format", format_name(MODEL_EXPERT_FORMAT));
+    print_text(writer, "attention_format", format_name(MODEL_ATTENTION_FORMAT));
+    print_text(writer, "embedding_format", format_name(MODEL_EMBEDDING_FORMAT));
+    print_text(writer, "lm_head_format", format_name(MODEL_LM_HEAD_FORMAT));
 }
 
-static void print_golden(void) {
-    print_text("golden_prompt", model_golden_prompt);
-    print_ids("golden_ids", model_golden_ids, MODEL_N_GOLDEN);
-    print_key("golden_hash");
-    write_text(&out, "\"");
-    write_hash(&out, model_golden_hash);
-    write_text(&out, "\"");
+static void print_golden(Writer *writer) {
+    print_text(writer, "golden_prompt", model_golden_prompt);
+    print_ids(writer, "golden_ids", model_golden_ids, MODEL_N_GOLDEN);
+    print_key(writer, "golden_hash");
+    write_text(writer, "\"");
+    write_hash(writer, model_golden_hash);
+    write_text(writer, "\"");
+}
+
+void write_info(Writer *writer) {
+    write_text(writer, "{\n \"model\": ");
+    write_json_text(writer, model_name);
+    print_text(writer, "model_sha256", model_digest);
+    print_text(writer, "builder", model_builder_version);
+    print_number(writer, "abi", COLIBRI_ABI);
+    print_text(writer, "board", BOARD_NAME);
+    print_text(writer, "kernels", KERNELS);
+    print_text(writer, "compiler", COMPILER);
+    print_text(writer, "c_library", C_LIBRARY);
+    print_text(writer, "toolchain", BOARD_TOOLCHAIN);
+    print_text(writer, "c_flags", BOARD_C_FLAGS);
+    print_text(writer, "link_flags", BOARD_LINK_FLAGS);
+    print_number(writer, "context", MODEL_CONTEXT);
+    print_number(writer, "max_threads", MODEL_MAX_THREADS);
+    print_number(writer, "default_threads", BOARD_DEFAULT_THREADS);
+#if TRACE_COMPILED
+    print_key(writer, "debug");
+    trace_print_names(writer);
+#endif
+    print_shape(writer);
+    print_formats(writer);
+    print_golden(writer);
 }
 
 void print_info(void) {
-    write_text(&out, "{\n \"model\": ");
-    write_json_text(&out, model_name);
-    print_text("model_sha256", model_digest);
-    print_text("builder", model_builder_version);
-    print_number("abi", COLIBRI_ABI);
-    print_text("board", BOARD_NAME);
-    print_text("kernels", KERNELS);
-    print_text("compiler", COMPILER);
-    print_text("c_library", C_LIBRARY);
-    print_text("toolchain", BOARD_TOOLCHAIN);
-    print_text("c_flags", BOARD_C_FLAGS);
-    print_text("link_flags", BOARD_LINK_FLAGS);
-    print_number("context", MODEL_CONTEXT);
-    print_number("max_threads", MODEL_MAX_THREADS);
-    print_number("default_threads", BOARD_DEFAULT_THREADS);
-#if TRACE_COMPILED
-    print_key("debug");
-    trace_print_names();
-#endif
-    print_shape();
-    print_formats();
-    print_golden();
+    write_info(&out);
     write_text(&out, "\n}\n");
 }
 

@@ -54,6 +54,10 @@ bool interrupted(void) {
     return signal_came != 0;
 }
 
+int interrupt_wake_fd(void) {
+    return wake[0];
+}
+
 bool interruptible_wait(int fd, short events) {
     struct pollfd waits[2] = {{.fd = fd, .events = events}, {.fd = wake[0], .events = POLLIN}};
     while (poll(waits, 2, -1) < 0 && errno == EINTR) {

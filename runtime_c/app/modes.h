@@ -12,6 +12,9 @@ COLIBRI_MUST_CHECK colibri_status run_bench(const Options *options, Report *repo
 void print_info(void);                                                                  /* --info */
 void print_version(void);                                                               /* --version */
 
+/* The object of --info without its closing brace: others may add to it. */
+void write_info(Writer *writer);
+
 /* "READY colibri model=NAME digest=...": for who waits at the console of a board that has just started. */
 void print_ready(void);
 

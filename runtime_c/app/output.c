@@ -22,6 +22,10 @@ static bool wait_until_writable(const Writer *writer) {
 
 bool write_flush(Writer *writer) {
     size_t done = 0;
+    if (writer->sink != NULL) {
+        writer->sink(writer->bytes, writer->n_bytes);
+        done = writer->n_bytes;
+    }
     while (done < writer->n_bytes && writer->error == 0) {
         if (!wait_until_writable(writer)) {
             writer->error = EINTR;

@@ -9,8 +9,9 @@
 
 typedef struct {
     int fd;
-    bool stops_on_interrupt; /* a blocked write gives up after SIGINT or SIGTERM */
-    int error;               /* errno of the first failure; what follows is dropped */
+    void (*sink)(const char *bytes, size_t n); /* takes the bytes instead of fd; NULL: none */
+    bool stops_on_interrupt;                   /* a blocked write gives up after SIGINT or SIGTERM */
+    int error;                                 /* errno of the first failure; what follows is dropped */
     size_t n_bytes;
     char bytes[1024];
 } Writer;

@@ -93,3 +93,23 @@ colibri_status prompt_from_ids(const char *text, int context, Prompt *prompt, Re
     prompt->n_ids = n_ids + 1;
     return require_fit(prompt->n_ids, context, report);
 }
+
+colibri_status prompt_from_words(const unsigned char *words, size_t n_ids, int context, Prompt *prompt,
+                                 Report *report) {
+    if (n_ids == 0) {
+        return empty_prompt(report);
+    }
+    for (size_t i = 0; i < n_ids; i++) {
+        const unsigned char *word = words + 4 * i;
+        uint32_t id = word[0] | (uint32_t)word[1] << 8 | (uint32_t)word[2] << 16 | (uint32_t)word[3] << 24;
+        if (id >= MODEL_VOCAB_SIZE) {
+            return report_fault(report, COLIBRI_E_UNKNOWN_TOKEN, "token id %lu is not in the vocabulary; try 0 .. %d",
+                                (unsigned long)id, MODEL_VOCAB_SIZE - 1);
+        }
+        if (i < MODEL_CONTEXT) {
+            prompt->ids[i] = (int)id;
+        }
+    }
+    prompt->n_ids = (int)n_ids;
+    return require_fit(prompt->n_ids, context, report);
+}

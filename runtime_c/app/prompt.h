@@ -16,6 +16,10 @@ typedef struct {
 COLIBRI_MUST_CHECK colibri_status prompt_from_text(const char *text, size_t length, int context, Prompt *prompt,
                                                    Report *report);
 
+/* Takes n_ids ids of four bytes each, little-endian. */
+COLIBRI_MUST_CHECK colibri_status prompt_from_words(const unsigned char *words, size_t n_ids, int context,
+                                                    Prompt *prompt, Report *report);
+
 /* Reads ids with commas between. */
 COLIBRI_MUST_CHECK colibri_status prompt_from_ids(const char *text, int context, Prompt *prompt, Report *report);
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "app/output.h"
 #include "app/tracing.h"
 #include "sample/sampler.h"
 
@@ -107,7 +106,7 @@ int report_exit_code(const Report *report) {
     return 7;
 }
 
-static const char *stop_name(Stop stop) {
+const char *report_stop_name(Stop stop) {
     static const char *const names[] = {
         [STOP_NONE] = "none",
         [STOP_EOS] = "eos",
@@ -118,50 +117,92 @@ static const char *stop_name(Stop stop) {
     return names[stop];
 }
 
-static void print_key_integer(const char *key, int64_t value) {
-    write_text(&err, ",\"");
-    write_text(&err, key);
-    write_text(&err, "\":");
-    write_integer(&err, value);
+static void print_key_integer(Writer *writer, const char *key, int64_t value) {
+    write_text(writer, ",\"");
+    write_text(writer, key);
+    write_text(writer, "\":");
+    write_integer(writer, value);
 }
 
-static void print_key_hash(const char *key, uint64_t value) {
-    write_text(&err, ",\"");
-    write_text(&err, key);
-    write_text(&err, "\":\"");
-    write_hash(&err, value);
-    write_text(&err, "\"");
+static void print_key_hash(Writer *writer, const char *key, uint64_t value) {
+    write_text(writer, ",\"");
+    write_text(writer, key);
+    write_text(writer, "\":\"");
+    write_hash(writer, value);
+    write_text(writer, "\"");
 }
 
-static void print_ids(const Report *report) {
-    write_text(&err, ",\"ids\":[");
+static void print_ids(Writer *writer, const Report *report) {
+    write_text(writer, ",\"ids\":[");
     for (int i = 0; i < report->n_ids; i++) {
         if (i > 0) {
-            write_text(&err, ",");
+            write_text(writer, ",");
         }
-        write_integer(&err, report->ids[i]);
+        write_integer(writer, report->ids[i]);
     }
-    write_text(&err, "]");
+    write_text(writer, "]");
 }
 
-static void print_timing(const Timing *timing) {
-    write_text(&err, ",\"bench\":{\"tokens\":");
-    write_integer(&err, timing->n_tokens);
-    print_key_integer("prefill_us", timing->prefill_us);
-    print_key_integer("total_us", timing->total_us);
-    print_key_integer("median_us", timing->median_us);
-    print_key_integer("p99_us", timing->p99_us);
-    print_key_integer("max_us", timing->max_us);
-    print_key_integer("std_us", timing->std_us);
-    write_text(&err, "}");
+static void print_timing(Writer *writer, const Timing *timing) {
+    write_text(writer, ",\"bench\":{\"tokens\":");
+    write_integer(writer, timing->n_tokens);
+    print_key_integer(writer, "prefill_us", timing->prefill_us);
+    print_key_integer(writer, "total_us", timing->total_us);
+    print_key_integer(writer, "median_us", timing->median_us);
+    print_key_integer(writer, "p99_us", timing->p99_us);
+    print_key_integer(writer, "max_us", timing->max_us);
+    print_key_integer(writer, "std_us", timing->std_us);
+#if TRACE_COMPILED
+    if (timing->n_traced > 0) {
+        print_key_integer(writer, "traced_tokens", timing->n_traced);
+        print_key_integer(writer, "traced_median_us", timing->traced_median_us);
+    }
+#endif
+    write_text(writer, "}");
 }
 
-static void print_page_faults(const Report *report) {
+static void print_page_faults(Writer *writer, const Report *report) {
     int64_t major = 0;
     int64_t minor = 0;
     count_page_faults(&major, &minor);
-    print_key_integer("major_faults", major - report->major_faults_before);
-    print_key_integer("minor_faults", minor - report->minor_faults_before);
+    print_key_integer(writer, "major_faults", major - report->major_faults_before);
+    print_key_integer(writer, "minor_faults", minor - report->minor_faults_before);
+}
+
+void report_write(Writer *writer, const Report *report) {
+    write_text(writer, "{\"status\":");
+    write_json_text(writer, ended_by_signal(report) ? "interrupted" : colibri_status_name(report->status));
+    print_key_integer(writer, "exit_code", report_exit_code(report));
+    print_key_integer(writer, "prompts", report->n_prompts);
+    print_key_integer(writer, "failed", report->n_failed);
+    print_key_integer(writer, "prompt_tokens", report->n_prompt_tokens);
+    print_key_integer(writer, "tokens", report->n_tokens);
+    print_ids(writer, report);
+    print_key_hash(writer, "logits_hash", report->logits_hash);
+    write_text(writer, ",\"stop\":");
+    write_json_text(writer, report_stop_name(report->stop));
+    print_key_integer(writer, "threads", report->threads);
+    print_key_integer(writer, "context", report->context);
+    if (report->has_expected_hash) {
+        print_key_hash(writer, "expected_hash", report->expected_hash);
+    }
+    if (report->timing.n_tokens > 0) {
+        print_timing(writer, &report->timing);
+    }
+    if (shows_page_faults || report->timing.n_tokens > 0) {
+        print_page_faults(writer, report);
+    }
+#if TRACE_COMPILED
+    trace_print_counts(writer);
+#endif
+    if (report->fault_layer >= 0) {
+        print_key_integer(writer, "layer", report->fault_layer);
+    }
+    if (report->message[0] != '\0') {
+        write_text(writer, ",\"message\":");
+        write_json_text(writer, report->message);
+    }
+    write_text(writer, "}");
 }
 
 static void print_message(const Report *report) {
@@ -176,38 +217,8 @@ void report_print(const Report *report, const char *prefix) {
         print_message(report);
     }
     write_text(&err, prefix);
-    write_text(&err, " {\"status\":");
-    write_json_text(&err, ended_by_signal(report) ? "interrupted" : colibri_status_name(report->status));
-    print_key_integer("exit_code", report_exit_code(report));
-    print_key_integer("prompts", report->n_prompts);
-    print_key_integer("failed", report->n_failed);
-    print_key_integer("prompt_tokens", report->n_prompt_tokens);
-    print_key_integer("tokens", report->n_tokens);
-    print_ids(report);
-    print_key_hash("logits_hash", report->logits_hash);
-    write_text(&err, ",\"stop\":");
-    write_json_text(&err, stop_name(report->stop));
-    print_key_integer("threads", report->threads);
-    print_key_integer("context", report->context);
-    if (report->has_expected_hash) {
-        print_key_hash("expected_hash", report->expected_hash);
-    }
-    if (report->timing.n_tokens > 0) {
-        print_timing(&report->timing);
-    }
-    if (shows_page_faults || report->timing.n_tokens > 0) {
-        print_page_faults(report);
-    }
-#if TRACE_COMPILED
-    trace_print_counts();
-#endif
-    if (report->fault_layer >= 0) {
-        print_key_integer("layer", report->fault_layer);
-    }
-    if (report->message[0] != '\0') {
-        write_text(&err, ",\"message\":");
-        write_json_text(&err, report->message);
-    }
-    write_text(&err, "}\n");
+    write_text(&err, " ");
+    report_write(&err, report);
+    write_text(&err, "\n");
     (void)write_flush(&err);
 }

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "app/output.h"
 #include "colibri.h"
 #include "model_config.h"
+#include "trace/hooks.h"
 
 typedef enum { STOP_NONE, STOP_EOS, STOP_LENGTH, STOP_CONTEXT, STOP_INTERRUPTED } Stop;
 
@@ -19,6 +21,10 @@ typedef struct {
     int64_t p99_us;
     int64_t max_us;
     int64_t std_us;
+#if TRACE_COMPILED
+    int n_traced; /* tokens that were recorded; the figures above are of the others */
+    int64_t traced_median_us;
+#endif
 } Timing;
 
 /* One prompt's outcome, or with several prompts (--stdin) their sum, which has no ids and no stop of its own. */
@@ -57,8 +63,14 @@ colibri_status report_fault(Report *report, colibri_status status, const char *f
 /* Adds one prompt's outcome, already printed, to the sum. The sum's hash is over the hashes of the prompts. */
 void report_add(Report *sum, const Report *one);
 
+/* The JSON object of the status line. */
+void report_write(Writer *writer, const Report *report);
+
 /* On standard error: the message as one line for a person, then "PREFIX {...}". */
 void report_print(const Report *report, const char *prefix);
+
+/* "eos", "length" ... */
+const char *report_stop_name(Stop stop);
 
 int report_exit_code(const Report *report);
 

@@ -30,33 +30,41 @@ static void print_verdict(const Report *report, bool equal) {
     write_text(&out, "\n");
 }
 
-colibri_status run_selftest(const Options *options, Report *report) {
-    Generation how = {.max_tokens = MODEL_N_GOLDEN, .context = options->context, .on_token = NULL};
-    report->has_expected_hash = true;
-    report->expected_hash = model_golden_hash;
-    sampler_init(0.0f, 1.0f, 0);
-    colibri_status status =
-        prompt_from_text(model_golden_prompt, strlen(model_golden_prompt), options->context, &prompt, report);
-    if (status == COLIBRI_OK) {
-        status = generate(&prompt, &how, report);
-    }
-    if (status != COLIBRI_OK || report->stop == STOP_INTERRUPTED) {
-        return status;
-    }
+/* What the comparison says, as a fault. */
+static colibri_status judge(Report *report) {
     int at = first_difference(report);
-    bool ids_equal = at == MODEL_N_GOLDEN && report->n_ids == MODEL_N_GOLDEN;
-    bool equal = ids_equal && report->logits_hash == model_golden_hash;
-    print_verdict(report, equal);
-    status = answer_flush(report);
-    if (equal) {
-        return status;
+    if (at < MODEL_N_GOLDEN || report->n_ids != MODEL_N_GOLDEN) {
+        return report_fault(report, COLIBRI_E_SELFTEST,
+                            "token %d of %d differs from the reference; the binary or its build is wrong", at + 1,
+                            MODEL_N_GOLDEN);
     }
-    if (ids_equal) {
+    if (report->logits_hash != model_golden_hash) {
         return report_fault(report, COLIBRI_E_SELFTEST,
                             "all %d tokens equal the reference's, the logits do not; the binary or its build is wrong",
                             MODEL_N_GOLDEN);
     }
-    return report_fault(report, COLIBRI_E_SELFTEST,
-                        "token %d of %d differs from the reference; the binary or its build is wrong", at + 1,
-                        MODEL_N_GOLDEN);
+    return COLIBRI_OK;
+}
+
+colibri_status selftest(int context, bool (*must_stop)(void), Report *report) {
+    Generation how = {.max_tokens = MODEL_N_GOLDEN, .context = context, .must_stop = must_stop};
+    report->has_expected_hash = true;
+    report->expected_hash = model_golden_hash;
+    sampler_init(0.0f, 1.0f, 0);
+    colibri_status status =
+        prompt_from_text(model_golden_prompt, strlen(model_golden_prompt), context, &prompt, report);
+    if (status == COLIBRI_OK) {
+        status = generate(&prompt, &how, report);
+    }
+    return status != COLIBRI_OK || report->stop == STOP_INTERRUPTED ? status : judge(report);
+}
+
+colibri_status run_selftest(const Options *options, Report *report) {
+    colibri_status status = selftest(options->context, NULL, report);
+    if (report->stop == STOP_INTERRUPTED || (status != COLIBRI_OK && status != COLIBRI_E_SELFTEST)) {
+        return status;
+    }
+    print_verdict(report, status == COLIBRI_OK);
+    colibri_status written = answer_flush(report);
+    return status != COLIBRI_OK ? status : written;
 }

@@ -73,33 +73,33 @@ colibri_status trace_start(const TraceOptions *options, Report *report) {
     return COLIBRI_OK;
 }
 
-static void print_count(const char *name, uint32_t value) {
-    write_text(&err, name);
-    write_integer(&err, value);
+static void print_count(Writer *writer, const char *name, uint32_t value) {
+    write_text(writer, name);
+    write_integer(writer, value);
 }
 
-void trace_print_counts(void) {
+void trace_print_counts(Writer *writer) {
     if (trace_n_records() == 0) {
         return;
     }
-    print_count(",\"trace\":{\"records\":", trace_n_records());
-    print_count(",\"dropped\":", trace_n_dropped());
+    print_count(writer, ",\"trace\":{\"records\":", trace_n_records());
+    print_count(writer, ",\"dropped\":", trace_n_dropped());
     if (trace_output_error() != 0) {
-        write_text(&err, ",\"error\":");
-        write_json_text(&err, strerror(trace_output_error()));
+        write_text(writer, ",\"error\":");
+        write_json_text(writer, strerror(trace_output_error()));
     }
-    write_text(&err, "}");
+    write_text(writer, "}");
 }
 
-void trace_print_names(void) {
+void trace_print_names(Writer *writer) {
     const char *before = "[\"";
     for (int i = 0; i < N_EVENTS; i++) {
         if (events[i].bit & TRACE_COMPILED_MASK) {
-            write_text(&out, before);
-            write_text(&out, events[i].name);
+            write_text(writer, before);
+            write_text(writer, events[i].name);
             before = "\", \"";
         }
     }
-    write_text(&out, "\"]");
+    write_text(writer, "\"]");
 }
 #endif

@@ -19,11 +19,11 @@ COLIBRI_MUST_CHECK colibri_status trace_events_value(const char *text, TraceOpti
 /* Begins to record and to write. COLIBRI_E_USAGE for a descriptor that is not open for writing. */
 COLIBRI_MUST_CHECK colibri_status trace_start(const TraceOptions *options, Report *report);
 
-/* On standard error: the member "trace" of a status line, if anything was recorded. */
-void trace_print_counts(void);
+/* The member "trace" of a status line, if anything was recorded. */
+void trace_print_counts(Writer *writer);
 
-/* On standard output: the names of what is compiled in, as a JSON list. */
-void trace_print_names(void);
+/* The names of what is compiled in, as a JSON list. */
+void trace_print_names(Writer *writer);
 #endif
 
 #endif

@@ -64,6 +64,13 @@ void link_close(Link *link, ResetReason reason) {
     (void)end_session(link, (int)reason);
 }
 
+void link_hang_up(Link *link) {
+    (void)end_session(link, 0);
+    (void)frame_give_up(&link->decoder);
+    link->reset_is_due = 0;
+    link->sync_ack_is_due = false;
+}
+
 static LinkEvent drop(Link *link, int64_t now) {
     link->counts.n_bad++;
     if (link->is_open && now - link->last_bad_ack_ms >= LINK_BAD_ACK_MS) {

@@ -15,7 +15,7 @@ enum {
     LINK_BAD_ACK_MS = 20
 };
 
-typedef enum { RESET_NO_SESSION = 1, RESET_SILENT = 2, RESET_TOO_LONG = 3, RESET_ENDING = 4 } ResetReason;
+typedef enum { RESET_NO_SESSION = 1, RESET_SILENT, RESET_TOO_LONG, RESET_ENDING } ResetReason;
 
 typedef enum {
     LINK_NOTHING,
@@ -77,5 +77,8 @@ size_t link_next_frame(Link *link, uint8_t *wire, int64_t now);
 
 /* Ends the session from this side; the next frame tells the host why. */
 void link_close(Link *link, ResetReason reason);
+
+/* The line is gone, and with it the session, what was to be sent, and half a frame. */
+void link_hang_up(Link *link);
 
 #endif
