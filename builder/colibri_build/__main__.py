@@ -19,6 +19,11 @@ def quantize_main() -> None:
     _start("quantize_main")
 
 
+def monitor_main() -> None:
+    """Entry point of `colibri-monitor`."""
+    _start("monitor_main")
+
+
 def _start(name: str) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup

@@ -16,20 +16,11 @@ from typing import Any
 import pexpect
 
 from colibri_build.errors import DeadlineError, RunError
+from colibri_build.run.console import BAD_PATTERNS, SHOWN_CHARACTERS
 from colibri_build.run.process import firmware_environment, require_elf
 from colibri_build.run.runner import Runner
 from colibri_build.run.status_line import check_end
 
-# Words that no healthy console prints; seeing one ends a wait at once.
-BAD_PATTERNS = (
-    r"uncaught target signal \d+",
-    r"Kernel panic",
-    r"Internal error: Oops",
-    r"Out of memory: Killed",
-    r"input overrun",
-    r"FATAL: ",
-)
-_SHOWN_CHARACTERS = 400  # of the console, in a message
 _POLL_S = 0.005
 
 
@@ -151,7 +142,7 @@ class Dut:
             ) from None
 
     def _tail(self) -> str:
-        said = self.console[-_SHOWN_CHARACTERS:]
+        said = self.console[-SHOWN_CHARACTERS:]
         return f"; the console's end: {said!r}" if said else "; the console is empty"
 
 
