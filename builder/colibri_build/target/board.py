@@ -110,6 +110,17 @@ class Qemu(Profile):
     native: bool = False  # a host that has every feature of the board runs the firmware without emulator
 
 
+class QemuSystem(Profile):
+    """Emulation of a whole machine: kernel, eMMC, console."""
+
+    machine: str
+    cpu: str
+    cpus: int = Field(ge=1)
+    ram_mib: int = Field(ge=32)
+    console: str  # the emulated machine's serial console, as in console= of the kernel's command line
+    args: tuple[str, ...] = ()  # more of QEMU's
+
+
 class Board(Profile):
     """One board profile, complete: what it extends is merged in."""
 
@@ -125,6 +136,7 @@ class Board(Profile):
     defaults: Defaults
     flags: CompilerFlags
     qemu: Qemu
+    qemu_system: QemuSystem | None = None  # absent: no such machine is emulated
 
     @property
     def cores(self) -> int:
