@@ -22,7 +22,8 @@ void trace_token_end(int position, int token);
 /* What the tokens from here on are. */
 void trace_phase(TracePhase phase);
 
-/* Between two tokens: hands records to the output as far as it takes them without waiting. */
+/* Between two tokens: hands records to the output as far as it takes them without waiting; not while recording is
+ * paused, so that a token without it does not pay for the ones before. */
 void trace_flush(void);
 
 /* Before other text goes to the same descriptor: the same, but waits as long as the output moves. What it does not take

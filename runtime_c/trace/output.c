@@ -156,7 +156,7 @@ static bool write_all(int milliseconds) {
 }
 
 void trace_flush(void) {
-    if (output.encoding == TRACE_OUTPUT_OFF) {
+    if (output.encoding == TRACE_OUTPUT_OFF || trace_active == 0) {
         return;
     }
     (void)write_all(0);

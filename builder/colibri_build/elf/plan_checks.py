@@ -10,12 +10,13 @@ from colibri_build.elf.stack import STACKS_REGION
 from colibri_build.elf.weight_checks import SECTION
 
 # Static memory of the runtime: region of the plan -> symbol. Both are exact, so they must be equal.
-_EXACT = {"KV cache": "kv_cache", "arena": "arena"}
+_EXACT = {"KV cache": "kv_cache", "arena": "arena", "trace ring": "trace_ring"}
+_TRACER = "trace_"  # what the symbols of a debug build begin with
 
 
 def plan_checks(elf: ElfFacts, plan: BuildPlan) -> tuple[Check, ...]:
     """The whole file against flash, everything mapped against RAM, and the planned buffers one by one."""
-    return (_flash(elf, plan), _memory(elf, plan), _buffers(elf, plan))
+    return (_flash(elf, plan), _memory(elf, plan), _buffers(elf, plan), _debug(elf, plan))
 
 
 def _flash(elf: ElfFacts, plan: BuildPlan) -> Check:
@@ -46,6 +47,15 @@ def _buffers(elf: ElfFacts, plan: BuildPlan) -> Check:
         elif symbol.bytes != expected:
             faults.append(f"{name} has {symbol.bytes} bytes, the plan says {expected}")
     return Check("buffers as planned", not faults, "; ".join(faults) or ", ".join(sizes) + " bytes")
+
+
+def _debug(elf: ElfFacts, plan: BuildPlan) -> Check:
+    """Records cost time and say what the user asked: a firmware holds none of it unless it was built to."""
+    found = sorted(name for name in elf.symbols if name.startswith(_TRACER))
+    debug = plan.options.debug
+    if debug:
+        return Check("debug build", bool(found), f"records {', '.join(debug)}: not for use in the field")
+    return Check("no debug build", not found, ", ".join(found[:3]) or f"no symbol {_TRACER}*")
 
 
 def _bytes(elf: ElfFacts, wanted: Callable[[Section], bool]) -> int:

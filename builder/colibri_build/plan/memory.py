@@ -16,6 +16,7 @@ TOKEN_TABLE_BYTES = 48
 _LINE_BYTES = 16 * 1024  # lines read and written, beside 16 a position
 _BPE_BYTES = 18  # work memory for each byte of the longest word
 _MOST_WORD_BYTES = 65535
+_RECORD_BYTES, _RECORD_RANKS, _LEAST_RECORDS = 16, 4, 256  # of the ring of a debug build
 _TOKEN_BYTES = 128  # longest token that the estimate reckons with
 
 
@@ -79,7 +80,7 @@ def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) 
     buffers_sum = f"sampler 8 B x {config.vocab_size} tokens, prompt and answer 32 B x {context} positions, tokenizer"
     tables = TOKEN_TABLE_BYTES * config.vocab_size
     tables_sum = f"{config.vocab_size} tokens x {TOKEN_TABLE_BYTES} B, an estimate"
-    return [
+    regions = [
         Region("KV cache", 0, kv_cache_bytes(config, context), kv_sum),
         Region("arena", 0, arena_bytes(config, options, group_size), arena_sum),
         Region("buffers", 0, buffers, buffers_sum),
@@ -87,3 +88,21 @@ def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) 
         Region("tokenizer tables", tables, tables, tables_sum),
         Region("code", CODE_BYTES, CODE_BYTES, "runtime and C library, an estimate"),
     ]
+    if options.debug:
+        records = trace_records(config, options)
+        ring_sum = f"{records} records of {_RECORD_BYTES} B ({', '.join(options.debug)})"
+        regions.append(Region("trace ring", 0, _RECORD_BYTES * records, ring_sum))
+    return regions
+
+
+def trace_records(config: ModelConfig, options: BuildOptions) -> int:
+    """Records in the ring of a debug build: the description of a run and two tokens, and an eighth more for ends of tokens.
+
+    A power of two, at least 256 (runtime_c/trace/ring.h).
+    """
+    routing = -(-config.top_k // _RECORD_RANKS) if "routing" in options.debug else 0
+    timed = "timing" in options.debug
+    token = 2 + 2 * timed + config.n_layers * (routing + (config.top_k + 3) * timed)
+    run = 1 + config.n_layers * config.n_experts * ("memory" in options.debug)
+    wanted = (run + 2 * token) * 8 // 7
+    return 1 << max(wanted, _LEAST_RECORDS - 1).bit_length()
