@@ -84,7 +84,7 @@ echo "fetch_kernel: fetching" $packages >&2
 # shellcheck disable=SC2086 # one word a package
 (cd "$work/archives" && apt-get -c "$work/apt.conf" download -q $packages) >"$work/log" 2>&1 || {
     tail -n 3 "$work/log" >&2
-    fail "apt-get could not fetch" $packages "check the network (apt's words are above), then again"
+    fail "apt-get could not fetch" "check the network (apt's words are above), then again"
 }
 for package in "$work"/archives/*.deb; do
     dpkg-deb -x "$package" "$work/root"

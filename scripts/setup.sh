@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what a target of the Makefile needs: Debian packages (with sudo where not root) and .venv.
+# Installs what a target of the Makefile needs: Debian packages (with sudo where not root) and .venv; for the tests also
+# a kernel for system emulation (scripts/fetch_kernel.sh).
 # Usage: scripts/setup.sh demo|test|oracle. Quick when nothing is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +12,7 @@ fail() {
 
 goal=${1:-demo}
 demo_packages="gcc libc6-dev binutils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
-test_packages="clang lld llvm qemu-user"
+test_packages="clang lld llvm qemu-user qemu-system-arm u-boot-qemu genimage mtools dosfstools squashfs-tools"
 case $goal in
 demo) packages=$demo_packages extras="" ;;
 test) packages="$demo_packages $test_packages" extras="[dev]" ;;
@@ -78,7 +79,12 @@ make_venv() {
     fi
 }
 
+fetch_kernel() {
+    [ "$goal" = demo ] || scripts/fetch_kernel.sh
+}
+
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && [ -z "$(command -v dpkg-query >/dev/null && missing_packages)" ]; then
+    fetch_kernel
     exit 0
 fi
 python=$(find_python)
@@ -88,3 +94,4 @@ echo "setup: installing the Python package$extras into .venv" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras" ||
     fail "pip could not install the package and what it needs" "check the network (pip's messages are above), then make again"
 echo "$key" >"$stamp"
+fetch_kernel
