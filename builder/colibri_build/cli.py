@@ -17,6 +17,7 @@ from rich.text import Text
 from colibri_build import __version__, cli_view, pipeline
 from colibri_build.build_folder import is_as_inspected, open_build
 from colibri_build.cli_image import flash, image
+from colibri_build.cli_monitor import monitor
 from colibri_build.cli_options import (
     PATH,
     THREADS,
@@ -29,6 +30,14 @@ from colibri_build.cli_options import (
     quantize_choices,
     quantize_options,
     set_help_style,
+)
+from colibri_build.cli_report import report
+from colibri_build.cli_serial import (
+    baud_option,
+    port_option,
+    require_board_verified,
+    run_over_serial,
+    verify_over_serial,
 )
 from colibri_build.elf.inspect import report_to_json
 from colibri_build.errors import ColibriError, InspectError
@@ -163,14 +172,35 @@ def plan(**options: Any) -> None:
     help="A number of threads to try; may be given several times. Default: 1 and 2.",
 )
 @device_option
+@port_option
+@baud_option
+@click.option("--no-qemu", is_flag=True, help="With --port: do not run the prompts under QEMU, too.")
 @json_option
-def verify(build_dir: Path, threads: tuple[int, ...], device: str, as_json: bool) -> None:
+def verify(
+    build_dir: Path,
+    threads: tuple[int, ...],
+    device: str,
+    port: str | None,
+    baud: int | None,
+    no_qemu: bool,
+    as_json: bool,
+) -> None:
     """Run the golden prompts of a finished build and compare tokens and logits with the reference.
 
+    With --port they run on a board whose firmware serves (--serve), and under QEMU, too; every difference between the
+    three is a line.
+
     \b
-    Example:
+    Examples:
       colibri-build verify build/cortex-a53/model
+      colibri-build verify build/cortex-a53/model --port /dev/ttyUSB0
     """
+    if port is not None:
+        record = verify_over_serial(open_build(build_dir), port, baud, device, not no_qemu, as_json)
+        if as_json:
+            _print_json(record)
+        require_board_verified(record)
+        return
     with cli_view.terminal_events(quiet=as_json) as events:
         built = open_build(build_dir)
         _, report = pipeline.verify(built, device, threads, events)
@@ -207,6 +237,9 @@ def inspect(build_dir: Path, as_json: bool) -> None:
 @cli.command(context_settings={"ignore_unknown_options": True})
 @click.argument("build_dir", type=PATH)
 @device_option
+@port_option
+@baud_option
+@click.option("--prompt", metavar="TEXT", help="Answer TEXT; the same as -- --prompt TEXT.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
@@ -216,16 +249,28 @@ def inspect(build_dir: Path, as_json: bool) -> None:
     help="End the firmware after this time.",
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def run(build_dir: Path, device: str, timeout: float, arguments: tuple[str, ...]) -> None:
-    """Run a finished build under QEMU or natively; what follows -- goes to the firmware.
+def run(
+    build_dir: Path,
+    device: str,
+    port: str | None,
+    baud: int | None,
+    prompt: str | None,
+    timeout: float,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run a finished build under QEMU or natively, or on a board with --port; what follows -- goes to the firmware.
 
     The exit code is the firmware's own (docs/firmware.md); colibri_inference --help lists its options.
 
     \b
-    Example:
+    Examples:
       colibri-build run build/cortex-a53/model -- --prompt "open the window"
+      colibri-build run build/cortex-a53/model --port /dev/ttyUSB0 -- --prompt "open the window" --max-tokens 40
     """
     built = open_build(build_dir)
+    arguments = (*arguments, "--prompt", prompt) if prompt is not None else arguments
+    if port is not None:
+        sys.exit(run_over_serial(built, port, baud, arguments, timeout))
     runner = runner_for(built.board, device)
 
     def through(stream: BinaryIO) -> Callable[[bytes], None]:
@@ -324,8 +369,10 @@ def quantize(checkpoint: Path, out: Path, **options: Any) -> None:
 
 
 cli.add_command(quantize)
+cli.add_command(report)
 cli.add_command(image)
 cli.add_command(flash)
+cli.add_command(monitor)
 
 
 def _run(command: click.Command, name: str) -> None:
@@ -354,3 +401,8 @@ def main() -> None:
 def quantize_main() -> None:
     """`colibri-quantize`."""
     _run(quantize, "colibri-quantize")
+
+
+def monitor_main() -> None:
+    """`colibri-monitor`."""
+    _run(monitor, "colibri-monitor")

@@ -48,7 +48,7 @@ def set_help_style() -> None:
     style.COMMAND_GROUPS = {
         "colibri-build": [
             {"name": "Make a firmware", "commands": ["build", "quantize", "plan"]},
-            {"name": "Look at a finished build", "commands": ["run", "verify", "inspect"]},
+            {"name": "Look at a finished build", "commands": ["run", "verify", "inspect", "report"]},
             {"name": "Bring it to a board", "commands": ["image", "flash"]},
             {"name": "What is there", "commands": ["boards", "toolchains", "doctor"]},
         ]

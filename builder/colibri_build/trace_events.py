@@ -38,12 +38,16 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The end of a token. `ticks`: the whole of it; None if unknown (no timing compiled in, or 2^32 - 1 and more)."""
+    """The end of a token. `ticks`: the whole of it; None if unknown (no timing recorded, or 2^32 - 1 and more).
+
+    `lost`: records of it that the ring dropped; 65535: so many or more.
+    """
 
     phase: Phase
     position: int
     id: int
     ticks: int | None
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class Losses:
     unknown_records: int = 0  # of a kind, stage or version that we do not know
     malformed_lines: int = 0  # begin as a text record and go on differently
     missing_tokens: int = 0  # positions without a TOKEN record, between two that have one
-    incomplete_tokens: int = 0  # tokens that lack records of some layers, or lie behind a gap
+    incomplete_tokens: int = 0  # that lack records: dropped, lost, or of some layers only
     cut_tokens: int = 0  # records behind the last TOKEN: a token that was cut off
 
     def items(self) -> Iterator[tuple[str, int]]:
@@ -144,7 +148,7 @@ class TokenTrace:
     token: Token
     routing: tuple[Routing, ...]
     times: tuple[Time, ...]
-    is_whole: bool  # what was recorded of one layer was recorded of all, and no gap lies in it
+    is_whole: bool  # nothing was dropped, no gap lies in it, and what was recorded of one layer was recorded of all
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ class TraceWriter:
         line = f"[INFO] model={self.model} layers={self.layers} experts={self.experts} clock={self.clock}Hz"
         self._add(head + bytes.fromhex(self.model), line)
 
-    def token(self, phase: str, position: int, token_id: int, ticks: int | None) -> None:
+    def token(self, phase: str, position: int, token_id: int, ticks: int | None, lost: int = 0) -> None:
         number = 0xFFFFFFFF if ticks is None else ticks
-        record = struct.pack("<BBHIII", 5 - 3, phase == "decode", 0, position, token_id, number)
+        record = struct.pack("<BBHIII", 2, phase == "decode", lost, position, token_id, number)
         spent = "" if ticks is None else f": {self._spent(ticks)}"
         self._add(record, f"[TOKEN] {phase} position={position} id={token_id}{spent}")
 

@@ -117,6 +117,17 @@ def test_a_truncated_file_is_read_and_its_end_is_counted(save) -> None:  # type:
     assert 10 < len(trace.runs[0].tokens) < 45
 
 
+def test_a_token_that_lost_records_in_the_ring_is_incomplete_in_both_encodings(save) -> None:  # type: ignore[no-untyped-def]
+    writer = TraceWriter()
+    writer.info()
+    writer.token("prefill", 0, 1, 900)
+    writer.token("decode", 1, 2, 900, lost=3)
+    writer.token("decode", 2, 2, 900)
+    text = writer.text().replace(b"[TOKEN] decode position=1", b"[DROPPED] 3 records\r\n[TOKEN] decode position=1")
+    for data in (writer.binary(), text):
+        assert [token.is_whole for token in read_traces([save(data)]).tokens] == [True, False, True]
+
+
 def test_a_lost_frame_marks_its_tokens_as_incomplete(save) -> None:  # type: ignore[no-untyped-def]
     frames = [frame(body) for body in example(5, 20).bodies()]
     trace = read_traces([save(b"".join(frames[:10] + frames[13:]))])

@@ -13,6 +13,7 @@ from colibri_build.trace_events import ConsoleText, Dropped, Event, Gap, Losses,
 _SEQUENCES = 1 << 16
 _LONGEST_LINE = 8192  # bytes without a line end; more is text, whatever it begins with
 _RECORD_RANKS = 4
+_MOST_LOST = 0xFFFF
 
 
 class TraceDecoder:
@@ -30,6 +31,7 @@ class TraceDecoder:
         self._line = bytearray()
         self._expected: int | None = None  # sequence number of the next trace frame
         self._dropped = 0  # as the firmware said last
+        self._lost = 0  # records dropped since the last TOKEN line
         self._routing: Routing | None = None  # the last text line, if another may go on with its ranks
 
     def feed(self, data: bytes) -> list[Event | ConsoleText]:
@@ -126,15 +128,23 @@ class TraceDecoder:
             event = None  # its id may go on
         if event is not None:
             self.n_lines += 1
-            yield from self._drops(event.total) if isinstance(event, Dropped) else [self._ranked(event)]
+            yield from self._drops_line(event) if isinstance(event, Dropped) else [self._completed(event)]
         elif whole:
             self.losses.malformed_lines += 1
             yield ConsoleText(line)
         else:
             self.losses.partial_records += 1
 
-    def _ranked(self, event: Event) -> Event:
-        """Give a text line of ROUTING the ranks that follow the line before, if that was full and of the same layer."""
+    def _drops_line(self, event: Dropped) -> Iterator[Event]:
+        before = self.losses.dropped_records
+        yield from self._drops(event.total)
+        self._lost += self.losses.dropped_records - before
+
+    def _completed(self, event: Event) -> Event:
+        """Add what a text line leaves to the lines before it.
+
+        ROUTING: the ranks go on where the line before was full and of the same layer. TOKEN: DROPPED says what it lost.
+        """
         if isinstance(event, Routing):
             before = self._routing
             if before and before.layer == event.layer and len(before.experts) == _RECORD_RANKS:
@@ -142,4 +152,6 @@ class TraceDecoder:
             self._routing = event
         elif isinstance(event, Token):
             self._routing = None
+            event = replace(event, lost=min(self._lost, _MOST_LOST))
+            self._lost = 0
         return event

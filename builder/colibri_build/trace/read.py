@@ -95,7 +95,7 @@ class _File:
                     has_gap = True
                 case Token():
                     self._place(runs, event.position)
-                    is_whole = not has_gap and _has_all_layers(routing, times, n_layers)
+                    is_whole = not (has_gap or event.lost) and _has_all_layers(routing, times, n_layers)
                     self.losses.incomplete_tokens += not is_whole
                     run = first_run + len(runs) - 1
                     runs[-1].append(TokenTrace(run, event, tuple(routing), tuple(times), is_whole))

@@ -13,7 +13,7 @@ VERSION = 1
 UNKNOWN_TICKS = 0xFFFFFFFF
 HEADER = struct.Struct("<BHxI")  # kind, sequence number, dropped
 _INFO = struct.Struct("<xBBBI8s")
-_TOKEN = struct.Struct("<xBxxIII")
+_TOKEN = struct.Struct("<xBHIII")
 _ROUTING = struct.Struct("<xBBB4B4H")
 _MEMORY = struct.Struct("<xBBxIQ")
 _TIME = struct.Struct("<xBBBIIxxxx")
@@ -48,10 +48,10 @@ def _info(record: bytes) -> Event | None:
 
 
 def _token(record: bytes) -> Event | None:
-    phase, position, token_id, ticks = _TOKEN.unpack(record)
+    phase, lost, position, token_id, ticks = _TOKEN.unpack(record)
     if phase > Phase.DECODE:
         return None
-    return Token(Phase(phase), position, token_id, None if ticks == UNKNOWN_TICKS else ticks)
+    return Token(Phase(phase), position, token_id, None if ticks == UNKNOWN_TICKS else ticks, lost)
 
 
 def _routing(record: bytes) -> Event | None:

@@ -116,4 +116,7 @@ def _time_name(event: Time) -> str:
 
 
 def _ticks(ticks: int, clock_hz: int) -> str:
-    return f"{ticks} ticks ({ticks * 1e6 / clock_hz if clock_hz else 0:.1f}us @ {clock_hz / 1e6:g}MHz)"
+    hz = max(clock_hz, 1)
+    tenths = (ticks * 10_000_000 + hz // 2) // hz
+    megahertz = f"{hz // 1_000_000}.{hz % 1_000_000:06}".rstrip("0").rstrip(".")
+    return f"{ticks} ticks ({tenths // 10}.{tenths % 10}us @ {megahertz}MHz)"
