@@ -106,23 +106,42 @@ static void load_modules(void) {
     }
 }
 
-/* Fills `label` with firmware-SLOT. */
-static void wanted_label(char label[NAME_BYTES]) {
+/* Ends the word at `text` as the kernel does, which lets blanks stand between double quotes; returns what follows. */
+static char *end_word(char *text) {
+    bool quoted = false;
+    for (; *text != '\0' && (quoted || (*text != ' ' && *text != '\n')); text++) {
+        quoted = quoted != (*text == '"');
+    }
+    if (*text != '\0') {
+        *text++ = '\0';
+    }
+    return text;
+}
+
+/* Fills `label` with firmware-SLOT, and returns how many words stand behind ` -- `. */
+static int read_command_line(char label[NAME_BYTES]) {
     char line[FILE_BYTES];
     const char *slot = "a";
+    bool is_ours = false;
+    int n_ours = 0;
     if (!read_file("/proc/cmdline", line)) {
         fatal("cannot read", "/proc/cmdline", errno);
     }
-    char *rest = line;
-    for (char *word = strtok_r(line, " \n", &rest); word != NULL; word = strtok_r(NULL, " \n", &rest)) {
-        if (strcmp(word, "--") == 0) {
-            break;
+    for (char *word = line, *next = NULL; *word != '\0'; word = next) {
+        next = end_word(word);
+        if (*word == '\0') {
+            continue;
         }
-        if (strncmp(word, "colibri.slot=", 13) == 0) {
+        if (is_ours) {
+            n_ours++;
+        } else if (strcmp(word, "--") == 0) {
+            is_ours = true;
+        } else if (strncmp(word, "colibri.slot=", 13) == 0) {
             slot = word + 13;
         }
     }
     (void)snprintf(label, NAME_BYTES, "firmware-%s", slot);
+    return n_ours;
 }
 
 static bool has_label(const char *device, const char *label) {
@@ -201,28 +220,33 @@ static void switch_root(void) {
     }
 }
 
+/* The firmware's arguments are the last n_ours of ours: words that the kernel does not know stand before them. */
+static _Noreturn void start_firmware(int argc, char **argv, int n_ours) {
+    char *arguments[MAX_ARGUMENTS + 1] = {FIRMWARE};
+    if (n_ours >= argc || n_ours >= MAX_ARGUMENTS) {
+        fatal("too many arguments for", FIRMWARE, E2BIG);
+    }
+    if (n_ours == 0) {
+        arguments[1] = "--serve";
+    }
+    for (int i = 0; i < n_ours; i++) {
+        arguments[1 + i] = argv[argc - n_ours + i];
+    }
+    (void)execv(FIRMWARE, arguments);
+    fatal("cannot start", FIRMWARE, errno);
+}
+
 int main(int argc, char **argv) {
     char label[NAME_BYTES];
     char device[NAME_BYTES] = "";
-    char *arguments[MAX_ARGUMENTS + 1] = {FIRMWARE};
     mount_one("devtmpfs", "/dev", MS_NOSUID);
     open_console();
     mount_one("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
     mount_one("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC);
     load_modules();
-    wanted_label(label);
+    int n_ours = read_command_line(label);
     wait_for_partition(label, device);
     mount_root(device);
     switch_root();
-    if (argc > MAX_ARGUMENTS) {
-        fatal("too many arguments for", FIRMWARE, E2BIG);
-    }
-    if (argc < 2) {
-        arguments[1] = "--serve";
-    }
-    for (int i = 1; i < argc; i++) { /* the kernel hands over what stands behind ` -- ` */
-        arguments[i] = argv[i];
-    }
-    (void)execv(FIRMWARE, arguments);
-    fatal("cannot start", FIRMWARE, errno);
+    start_firmware(argc, argv, n_ours);
 }
