@@ -3,6 +3,7 @@
 #include "app/interrupt.h"
 #include "app/modes.h"
 #include "port/pid1.h"
+#include "serve/serve.h"
 #include "tokenizer/tokenizer.h"
 
 static colibri_status print_texts(Mode mode, Report *report) {
@@ -31,6 +32,8 @@ static colibri_status compute(const Options *options, Report *report) {
     switch (options->mode) {
     case MODE_STDIN:
         return answer_lines(options, report);
+    case MODE_SERVE:
+        return run_serve(options, report);
     case MODE_SELFTEST:
         return run_selftest(options, report);
     case MODE_BENCH:
@@ -62,7 +65,7 @@ static colibri_status run(const Options *options, Report *report) {
     }
 #endif
     status = compute(options, report);
-    if (options->mode != MODE_STDIN) { /* which counts for itself */
+    if (options->mode != MODE_STDIN && options->mode != MODE_SERVE) { /* which count for themselves */
         report->n_prompts = 1;
         report->n_failed = status != COLIBRI_OK;
     }

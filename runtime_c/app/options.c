@@ -7,6 +7,7 @@
 #include "app/numbers.h"
 #include "app/output.h"
 #include "board_config.h"
+#include "port/tty.h"
 
 typedef enum {
     OPTION_MODE, /* `mode` says which */
@@ -17,6 +18,8 @@ typedef enum {
     OPTION_THREADS,
     OPTION_CONTEXT,
     OPTION_IDS,
+    OPTION_CONSOLE,
+    OPTION_BAUD,
 #if TRACE_COMPILED
     OPTION_TRACE,
     OPTION_TRACE_FD,
@@ -27,7 +30,8 @@ typedef enum {
 #define IN(mode) (1u << (mode))
 enum {
     GENERATING = IN(MODE_PROMPT) | IN(MODE_TOKENS) | IN(MODE_STDIN),
-    COMPUTING = GENERATING | IN(MODE_SELFTEST) | IN(MODE_BENCH)
+    COMPUTING = GENERATING | IN(MODE_SELFTEST) | IN(MODE_BENCH),
+    SERVING = IN(MODE_SERVE)
 };
 
 typedef struct {
@@ -46,22 +50,29 @@ static const OptionSpec specs[] = {
     {"info", NULL, OPTION_MODE, MODE_INFO, 0, "print what this binary holds, as JSON"},
     {"selftest", NULL, OPTION_MODE, MODE_SELFTEST, 0, "answer the embedded prompt and compare with the reference"},
     {"bench", "N", OPTION_MODE, MODE_BENCH, 0, "time N decode tokens after the embedded prompt"},
+    {"serve", NULL, OPTION_MODE, MODE_SERVE, 0, "answer a person or a host program on the console"},
     {"help", NULL, OPTION_MODE, MODE_HELP, 0, "print this text"},
     {"version", NULL, OPTION_MODE, MODE_VERSION, 0, "print the version"},
-    {"max-tokens", "N", OPTION_MAX_TOKENS, MODE_NONE, GENERATING,
+    {"max-tokens", "N", OPTION_MAX_TOKENS, MODE_NONE, GENERATING | SERVING,
      "stop after N tokens (default: end of text or context)"},
-    {"temperature", "T", OPTION_TEMPERATURE, MODE_NONE, GENERATING, "0: greedy (default); 0.01 .. 100: sample"},
-    {"top-p", "P", OPTION_TOP_P, MODE_NONE, GENERATING,
+    {"temperature", "T", OPTION_TEMPERATURE, MODE_NONE, GENERATING | SERVING,
+     "0: greedy (default); 0.01 .. 100: sample"},
+    {"top-p", "P", OPTION_TOP_P, MODE_NONE, GENERATING | SERVING,
      "sample from the most likely tokens that make up P (default 1)"},
-    {"seed", "N", OPTION_SEED, MODE_NONE, GENERATING, "start of the random numbers, for every prompt (default 0)"},
-    {"threads", "N", OPTION_THREADS, MODE_NONE, COMPUTING, "threads; they change no result (default: the board's)"},
-    {"ctx", "N", OPTION_CONTEXT, MODE_NONE, GENERATING | IN(MODE_BENCH),
+    {"seed", "N", OPTION_SEED, MODE_NONE, GENERATING | SERVING,
+     "start of the random numbers, for every prompt (default 0)"},
+    {"threads", "N", OPTION_THREADS, MODE_NONE, COMPUTING | SERVING,
+     "threads; they change no result (default: the board's)"},
+    {"ctx", "N", OPTION_CONTEXT, MODE_NONE, GENERATING | SERVING | IN(MODE_BENCH),
      "positions for prompt and answer (default: all compiled in)"},
     {"ids", NULL, OPTION_IDS, MODE_NONE, GENERATING, "print token ids (1,2,3) instead of text"},
+    {"console", "PATH", OPTION_CONSOLE, MODE_NONE, SERVING,
+     "terminal to serve on (default: standard input and output)"},
+    {"baud", "N", OPTION_BAUD, MODE_NONE, SERVING, "its speed (default: as it is)"},
 #if TRACE_COMPILED
     {"trace", "HOW", OPTION_TRACE, MODE_NONE, COMPUTING, "write the records as text (default) or binary, or off"},
     {"trace-fd", "N", OPTION_TRACE_FD, MODE_NONE, COMPUTING, "descriptor that they go to (default 2)"},
-    {"trace-events", "NAMES", OPTION_TRACE_EVENTS, MODE_NONE, COMPUTING,
+    {"trace-events", "NAMES", OPTION_TRACE_EVENTS, MODE_NONE, COMPUTING | SERVING,
      "only these: routing,memory,timing (default: all compiled in)"},
 #endif
 };
@@ -111,13 +122,20 @@ static colibri_status decimal_value(const OptionSpec *spec, const char *text, fl
                         spec->name);
 }
 
+bool temperature_is_valid(float temperature) {
+    return temperature == 0.0f || (temperature >= 0.01f && temperature <= 100.0f);
+}
+
+bool top_p_is_valid(float top_p) {
+    return top_p > 0.0f && top_p <= 1.0f;
+}
+
 static colibri_status temperature_value(const OptionSpec *spec, const char *text, Options *options, Report *report) {
     colibri_status status = decimal_value(spec, text, &options->temperature, report);
     if (status != COLIBRI_OK) {
         return status;
     }
-    float t = options->temperature;
-    if (t == 0.0f || (t >= 0.01f && t <= 100.0f)) {
+    if (temperature_is_valid(options->temperature)) {
         return COLIBRI_OK;
     }
     return report_fault(report, COLIBRI_E_USAGE, "--temperature %s is out of range; try 0 (greedy) or 0.01 .. 100",
@@ -129,10 +147,18 @@ static colibri_status top_p_value(const OptionSpec *spec, const char *text, Opti
     if (status != COLIBRI_OK) {
         return status;
     }
-    if (options->top_p > 0.0f && options->top_p <= 1.0f) {
+    if (top_p_is_valid(options->top_p)) {
         return COLIBRI_OK;
     }
     return report_fault(report, COLIBRI_E_USAGE, "--top-p %s is out of range; try more than 0, at most 1", text);
+}
+
+static colibri_status baud_value(const OptionSpec *spec, const char *text, Options *options, Report *report) {
+    colibri_status status = integer_value(spec, text, 1, INT_MAX, &options->baud, report);
+    if (status == COLIBRI_OK && !tty_has_speed(options->baud)) {
+        return report_fault(report, COLIBRI_E_USAGE, "--baud %s is no speed of serial lines; try --baud 115200", text);
+    }
+    return status;
 }
 
 static const char *mode_option_name(Mode mode) {
@@ -176,6 +202,11 @@ static colibri_status set_option(const OptionSpec *spec, const char *text, Optio
     case OPTION_IDS:
         options->prints_ids = true;
         break;
+    case OPTION_CONSOLE:
+        options->console = text;
+        break;
+    case OPTION_BAUD:
+        return baud_value(spec, text, options, report);
 #if TRACE_COMPILED
     case OPTION_TRACE:
         return trace_output_value(text, &options->trace, report);
@@ -227,7 +258,7 @@ colibri_status options_parse(int argc, char **argv, Options *options, Report *re
     *options =
         (Options){.max_tokens = INT_MAX, .top_p = 1.0f, .n_threads = default_threads(), .context = MODEL_CONTEXT};
 #if TRACE_COMPILED
-    options->trace = (TraceOptions){TRACE_OUTPUT_TEXT, STDERR_FILENO, TRACE_COMPILED_MASK};
+    options->trace = (TraceOptions){TRACE_OUTPUT_TEXT, STDERR_FILENO, 0};
 #endif
     const OptionSpec *given[N_SPECS] = {NULL};
     for (int at = 1; at < argc; at++) {
@@ -238,6 +269,13 @@ colibri_status options_parse(int argc, char **argv, Options *options, Report *re
         }
         given[spec - specs] = spec;
     }
+#if TRACE_COMPILED
+    if (options->mode == MODE_SERVE) { /* which writes its records itself, when it is asked to */
+        options->trace.output = TRACE_OUTPUT_OFF;
+    } else if (options->trace.mask == 0) {
+        options->trace.mask = TRACE_COMPILED_MASK;
+    }
+#endif
     if (options->mode == MODE_NONE) {
         return report_fault(report, COLIBRI_E_USAGE, "nothing to do; try --prompt TEXT, --selftest, or --help");
     }

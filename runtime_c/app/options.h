@@ -17,6 +17,7 @@ typedef enum {
     MODE_INFO,
     MODE_SELFTEST,
     MODE_BENCH,
+    MODE_SERVE,
     MODE_HELP,
     MODE_VERSION
 } Mode;
@@ -29,9 +30,11 @@ typedef struct {
     float temperature;  /* 0: greedy; else 0.01 .. 100 */
     float top_p;        /* 0 < top_p <= 1 */
     uint64_t seed;
-    int n_threads;   /* 1 .. MODEL_MAX_THREADS */
-    int context;     /* 1 .. MODEL_CONTEXT */
-    bool prints_ids; /* ids instead of text */
+    int n_threads;       /* 1 .. MODEL_MAX_THREADS */
+    int context;         /* 1 .. MODEL_CONTEXT */
+    bool prints_ids;     /* ids instead of text */
+    const char *console; /* MODE_SERVE: a terminal's name; NULL: the standard streams */
+    int baud;            /* its speed; 0: as it is */
 #if TRACE_COMPILED
     TraceOptions trace;
 #endif
@@ -39,6 +42,10 @@ typedef struct {
 
 /* Fills options from the command line; the strings stay owned by argv. A fault is reported. */
 COLIBRI_MUST_CHECK colibri_status options_parse(int argc, char **argv, Options *options, Report *report);
+
+/* The ranges that Options states. */
+bool temperature_is_valid(float temperature);
+bool top_p_is_valid(float top_p);
 
 void options_print_help(void);
 
