@@ -35,6 +35,7 @@ class Built:
     toolchain: str  # as it was asked for
     options: BuildOptions
     golden: tuple[Generation, ...]
+    model: str = ""  # digest of its model folder
 
 
 def require_writable(out: Path) -> None:
@@ -135,6 +136,7 @@ def open_build(out: Path) -> Built:
         record = json.loads((out / BUILD_FILE).read_bytes())
         options = _checked(BuildOptions(**record["options"]))
         board, toolchain = str(record["board"]), str(record["toolchain"]["request"])
+        model = str(record["model"])
     except FileNotFoundError:
         raise ColibriError(f"{out} holds no finished build", hint=again) from None
     except OSError as error:
@@ -146,7 +148,7 @@ def open_build(out: Path) -> Built:
         raise ColibriError(f"{out / GOLDEN_FILE} is missing or damaged", hint=f"build again: {again}")
     if not (out / BINARY_NAME).is_file():
         raise ColibriError(f"{out / BINARY_NAME} is missing", hint=f"make in that folder, or build again: {again}")
-    return Built(out, out / BINARY_NAME, load_board(board), toolchain, options, golden)
+    return Built(out, out / BINARY_NAME, load_board(board), toolchain, options, golden, model)
 
 
 def is_as_inspected(built: Built) -> bool:

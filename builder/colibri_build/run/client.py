@@ -13,6 +13,7 @@ from typing import Any
 
 from colibri_build.errors import DeadlineError, RunError
 from colibri_build.run.link import Link, Peer
+from colibri_build.run.status_line import checked_status
 
 DEFAULT_TIMEOUT_S = 600.0  # for an answer
 _QUICK_S = 30.0  # for requests that compute nothing; the board reads them between two tokens
@@ -196,7 +197,7 @@ class Client:
         while True:
             answer, data = self._next(request, op, deadline)
             if answer == Op.DONE:
-                return _object(data, op)
+                return checked_status(data.decode("utf-8", "replace"))
             if answer == Op.TOKEN and len(data) >= 8 and on_token is not None:
                 index, token = struct.unpack_from("<II", data)
                 on_token(index, token, data[8:])

@@ -12,6 +12,7 @@ _TAIL_BYTES = 4096
 _SHOWN_CHARACTERS = 80
 _SAMPLE_BYTES = 4096
 _GARBAGE_SHARE = 0.25  # of bytes that no text has; a wrong rate gives about one half
+_FEWEST_BYTES = 16  # to judge by
 _PLAIN_CONTROLS = frozenset(b"\a\b\t\n\v\f\r\x1b")
 _COMMON_BAUDS = (115200, 921600, 1500000, 3000000, 9600)
 _BOOT_WORDS = (_READY, b"U-Boot", b"Linux version", b"Booting", b"Kernel panic", b"SPL ")
@@ -78,6 +79,14 @@ def _is_garbage(byte: int) -> bool:
     return byte > 0x7E or (byte < 0x20 and byte not in _PLAIN_CONTROLS)
 
 
+def other_baud(baud: int, heard: Heard, n_good_frames: int) -> str | None:
+    """Return a remark if what came is nothing that a console says, None if it may be text or frames."""
+    if n_good_frames or heard.n_bytes < _FEWEST_BYTES or heard.garbage_share <= _GARBAGE_SHARE:
+        return None
+    share = f"{heard.garbage_share:.0%} of {heard.n_bytes} bytes are no text"
+    return f"what comes looks like another baud rate than {baud} ({share})"
+
+
 def no_session(port: SerialPort, heard: Heard, deframer: Deframer, seconds: float) -> RunError:
     """Return why no SYNC was answered within `seconds`."""
     n_frames = heard.n_good_frames(deframer)
@@ -88,13 +97,9 @@ def no_session(port: SerialPort, heard: Heard, deframer: Deframer, seconds: floa
         )
     if heard.n_bytes == 0:
         return _silent(port, seconds)
-    if n_frames == 0 and heard.garbage_share > _GARBAGE_SHARE:
-        share = f"{heard.garbage_share:.0%} of {heard.n_bytes} bytes are no text"
+    if garbage := other_baud(port.baud, heard, n_frames):
         others = ", ".join(str(baud) for baud in _COMMON_BAUDS if baud != port.baud)
-        return RunError(
-            f"what comes from {port.name} looks like another baud rate than {port.baud} ({share})",
-            hint=f"--baud {others}",
-        )
+        return RunError(f"{port.name}: {garbage}", hint=f"--baud {others}")
     if n_frames:
         return RunError(
             f"frames come from {port.name}, but no answer to SYNC in {seconds:g} s",

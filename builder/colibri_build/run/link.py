@@ -169,6 +169,15 @@ class Link:
         if self._on_idle is not None:
             self._on_idle()
 
+    @property
+    def n_good_frames(self) -> int:
+        """Frames that came whole since the line was opened, or the last session was asked for."""
+        return self.heard.n_good_frames(self._deframer)
+
+    def quiet_s(self) -> float:
+        """Seconds since the last byte."""
+        return time.monotonic() - self._last_byte
+
     def silent_s(self) -> float:
         """Seconds since the last good frame."""
         return time.monotonic() - self._last_good

@@ -8,6 +8,7 @@ import select
 import socket
 import termios
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -37,12 +38,13 @@ class SerialPort:
     """A serial line that is open. Every wait has a deadline; a line that vanishes is a RunError.
 
     `name` is the URL as the user gave it, `baud` the rate that was asked for (PTYs and sockets ignore it), `received`
-    the number of bytes that came.
+    the number of bytes that came. `tap`, where set, gets every byte that comes.
     """
 
     def __init__(self, channel: _Channel, name: str, baud: int = DEFAULT_BAUD) -> None:
         self.name, self.baud = name, baud
         self.received = 0
+        self.tap: Callable[[bytes], object] | None = None
         self._channel = channel
 
     @classmethod
@@ -78,6 +80,8 @@ class SerialPort:
         except (OSError, EOFError, termios.error, TypeError) as error:  # TypeError: pyserial, closed under a read
             raise port_faults.disconnected(self.name, error) from error
         self.received += len(data)
+        if data and self.tap is not None:
+            self.tap(data)
         return data
 
     def write(self, data: bytes) -> None:

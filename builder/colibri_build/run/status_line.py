@@ -48,10 +48,11 @@ def parse_status(stderr: str) -> Mapping[str, Any]:
         raise RunError(f"{len(found)} status lines where one must be", hint="start one firmware a console")
     if lines[-1] != found[0]:
         raise RunError(f"the status line is followed by: {last}", hint="start one firmware a console")
-    return _checked(found[0].removeprefix(MARK))
+    return checked_status(found[0].removeprefix(MARK))
 
 
-def _checked(text: str) -> Mapping[str, Any]:
+def checked_status(text: str) -> Mapping[str, Any]:
+    """Parse and check the JSON text of a status object. Raises RunError."""
     try:
         status = json.loads(text)
     except ValueError:

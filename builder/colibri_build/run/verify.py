@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from colibri_build.artifacts import Generation, Transcript
+from colibri_build.artifacts import Generation
 from colibri_build.run.process import run_firmware
 from colibri_build.run.runner import Runner
 
@@ -90,22 +90,26 @@ def verify_firmware(
             if on_progress:
                 on_progress("runs", len(results), len(golden) * len(threads))
             args = _arguments(generation, n_threads)
-            results.append(_compare(generation, n_threads, run_firmware(runner, elf, args, timeout_s=timeout_s)))
+            transcript = run_firmware(runner, elf, args, timeout_s=timeout_s)
+            results.append(compare(generation, transcript.status, n_threads))
     return VerifyReport(str(runner), tuple(results))
 
 
+def most_tokens(golden: Generation) -> int:
+    """How many tokens to ask for: one more than an answer that must end by itself."""
+    return len(golden.ids) if golden.stop == "length" else len(golden.ids) + 1
+
+
 def _arguments(golden: Generation, threads: int) -> list[str]:
-    """Ask for one token more than an answer that must end by itself."""
-    max_tokens = len(golden.ids) if golden.stop == "length" else len(golden.ids) + 1
-    return [f"--prompt={golden.prompt}", f"--max-tokens={max_tokens}", f"--threads={threads}"]
+    return [f"--prompt={golden.prompt}", f"--max-tokens={most_tokens(golden)}", f"--threads={threads}"]
 
 
-def _compare(golden: Generation, threads: int, transcript: Transcript) -> VerifyResult:
-    status = transcript.status
+def compare(golden: Generation, status: Mapping[str, Any], threads: int | None = None) -> VerifyResult:
+    """Hold the status of a run against the reference's answer. `threads`: as asked for; None: what the status says."""
     error = None if status["status"] == "ok" else str(status.get("message", status["status"]))
     return VerifyResult(
         prompt=golden.prompt,
-        threads=threads,
+        threads=status["threads"] if threads is None else threads,
         expected_ids=golden.ids,
         got_ids=tuple(status["ids"]),
         expected_hash=golden.logits_hash,
