@@ -133,7 +133,7 @@ def _refuse_mounted(device: Device, machine: Machine) -> None:
 def _family(device: Device, machine: Machine) -> set[str]:
     """Return the numbers of a disk, of its partitions, and of what is built upon them (device mapper, RAID, loops)."""
     if device.number is not None:
-        return set(_with_parts(_entry(machine, device.number)))
+        return {device.number, *_with_parts(_entry(machine, device.number))}
     numbers: set[str] = set()
     for loop in (machine.sys / "block").glob("loop*"):
         backing = _text(loop / "loop" / "backing_file")

@@ -12,6 +12,7 @@ from colibri_build.image.gpt import ReadAt
 _ENTRY = 32
 _LONG_NAME, _VOLUME, _FOLDER = 0x0F, 0x08, 0x10  # attributes
 _LONG_PARTS = ((1, 11), (14, 26), (28, 32))  # where an entry keeps its 13 UTF-16 units of a long name
+_MOST_FAT_BYTES = 64 << 20  # of a FAT; a damaged boot sector may ask for more than there is memory
 _MOST_FILE_BYTES = 1 << 20  # of a file that we read: a manifest, a configuration
 
 
@@ -42,6 +43,8 @@ class FatVolume:
         if sector not in (512, 1024, 2048, 4096) or not self._sectors_a_cluster or not reserved or not fats:
             raise self._damaged("no FAT file system")
         fat_bytes = (fat_sectors or fat32_sectors) * sector
+        if fat_bytes > _MOST_FAT_BYTES:
+            raise self._damaged(f"a FAT of {fat_bytes} bytes")
         self._cluster = self._sectors_a_cluster * sector
         self._root = (reserved * sector + fats * fat_bytes, roots * _ENTRY)
         self.data_start = self._root[0] + self._root[1]  # offset of the first cluster in the volume

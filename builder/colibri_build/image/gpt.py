@@ -17,6 +17,8 @@ ReadAt = Callable[[int, int], bytes]
 # GUID of the disk, first LBA of the entries, their number, size of one, CRC of all
 _HEADER = struct.Struct("<8sIIIIQQQQ16sQIII")
 _MOST_ENTRIES = 1024
+_MOST_SECTORS = 1 << 54  # 2^63 bytes, the largest offset of the kernel's
+_MBR_SECTORS = 446 + 12  # where the protective MBR keeps the number of sectors behind it
 _REMEDY = "flash the whole image (without --slot), or repair the table with: sgdisk -v DEVICE"
 
 
@@ -45,7 +47,7 @@ def read_gpt(read: ReadAt, where: str) -> tuple[Partition, ...]:
     table = read(header.entries_at * SECTOR, header.entries * header.entry_bytes)
     if zlib.crc32(table) != _fields(read(SECTOR, SECTOR))[-1]:
         raise FlashError(f"{where}: the partition entries are damaged (CRC)", hint=_REMEDY)
-    return tuple(_partitions(table, header.entry_bytes))
+    return tuple(_partitions(table, header.entry_bytes, where))
 
 
 def find_partition(partitions: tuple[Partition, ...], name: str, where: str) -> Partition:
@@ -70,7 +72,8 @@ def moved_backup(head: bytes, tail: bytes, device_bytes: int) -> tuple[bytes, by
     backup_at = last - BACKUP_BYTES // SECTOR + 1
     primary = _rewritten(head[SECTOR : 2 * SECTOR], this=1, other=last, entries_at=2, last_usable=backup_at - 1)
     second = _rewritten(tail[-SECTOR:], this=last, other=1, entries_at=backup_at, last_usable=backup_at - 1)
-    return head[:SECTOR] + primary + head[2 * SECTOR :], tail[:-SECTOR] + second
+    mbr = head[:_MBR_SECTORS] + struct.pack("<I", min(last, 0xFFFFFFFF)) + head[_MBR_SECTORS + 4 : SECTOR]
+    return mbr + primary + head[2 * SECTOR :], tail[:-SECTOR] + second
 
 
 def _fields(sector: bytes) -> tuple[int, ...]:
@@ -90,12 +93,15 @@ def _header(sector: bytes, where: str) -> Header:
     return header
 
 
-def _partitions(table: bytes, entry_bytes: int) -> list[Partition]:
+def _partitions(table: bytes, entry_bytes: int, where: str) -> list[Partition]:
     found = []
     for at in range(0, len(table), entry_bytes):
         if not any(table[at : at + 16]):  # type GUID of an unused entry
             continue
         first, last = struct.unpack_from("<QQ", table, at + 32)
+        if not first <= last < _MOST_SECTORS:
+            number = at // entry_bytes + 1
+            raise FlashError(f"{where}: partition {number} reaches from sector {first} to {last}", hint=_REMEDY)
         name = table[at + 56 : at + 128].decode("utf-16-le", errors="replace").split("\0")[0]
         found.append(Partition(name, first * SECTOR, (last - first + 1) * SECTOR))
     return found
