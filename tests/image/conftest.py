@@ -1,23 +1,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from image_disks import blank_disk, compile_program, flashed, image_of
+from image_disks import Made, blank_disk, compile_program, flashed, image_of
 
-from colibri_build.image.manifest import Manifest
 from support.command_line import Run, runner
-
-
-@dataclass(frozen=True)
-class Made:
-    """An image folder, and the program in it."""
-
-    elf: Path
-    folder: Path
-    manifest: Manifest
 
 
 def _made(folder: Path, number: int, board: str = "cortex-a53") -> Made:

@@ -7,6 +7,7 @@ import hashlib
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult, flash
@@ -18,6 +19,15 @@ from colibri_build.target.board import load_board
 MIB = 1024 * 1024
 MODEL = "ab" * 32
 DISK_BYTES = 48 * MIB
+
+
+@dataclass(frozen=True)
+class Made:
+    """An image folder, and the program in it."""
+
+    elf: Path
+    folder: Path
+    manifest: Manifest
 
 
 def compile_program(path: Path, number: int) -> Path:

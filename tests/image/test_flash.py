@@ -10,8 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import Made
-from image_disks import MEDIA, MIB, blank_disk, digest, flashed, image_of, loop_device, medium, partition_bytes
+from image_disks import MEDIA, MIB, Made, blank_disk, digest, flashed, image_of, loop_device, medium, partition_bytes
 
 from colibri_build.errors import FlashError, ImageError, ReadBackError
 from colibri_build.image import medium as medium_module

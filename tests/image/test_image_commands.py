@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Made
-from image_disks import blank_disk, partition_bytes
+from image_disks import Made, blank_disk, partition_bytes
 
 from colibri_build.image.slots import active_slot
 from colibri_build.pipeline import BuildResult

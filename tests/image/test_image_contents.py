@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Made
 from elftools.elf.elffile import ELFFile
-from image_disks import MODEL, compile_program, image_of
+from image_disks import MODEL, Made, compile_program, image_of
 
 from colibri_build.errors import ImageError
 from colibri_build.image.block_map import blocks_of, read_block_map

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import Made
-from image_disks import MIB, digest, flashed, image_of, partition_bytes
+from image_disks import MIB, Made, digest, flashed, image_of, partition_bytes
 
 from colibri_build.errors import FlashError
 from colibri_build.image import medium as medium_module

@@ -43,6 +43,8 @@ def test_a_bare_machine_gets_the_commands_that_install_what_it_lacks(
     )
     assert findings["zig for x86_64"].fix == "pip install 'colibri-build[zig]'"
     assert "own package manager" in findings["apt"].detail
+    wanted = "optional, for colibri-build image: sudo apt-get install genimage squashfs-tools"
+    assert findings["image tools"].detail.startswith(wanted)
 
 
 def test_one_compiler_an_architecture_is_enough(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -16,13 +15,11 @@ from colibri_build.errors import ImageError
 from colibri_build.image.layout import BOOT, FIRST_PARTITION, Layout, slot_label
 from colibri_build.image.manifest import IMAGE_FILE, SLOT_IMAGE_FILE
 from colibri_build.target.commands import environment
+from colibri_build.target.image_tools import missing_packages, search_path
 
 BOOT_IMAGE = "boot.vfat"
 EPOCH = 315532800  # 1980-01-01, the first day that FAT knows: every time in an image
 SQUASHFS_BLOCK = 128 * 1024
-# genimage, and what it runs; the Debian packages that hold them.
-TOOLS = {"genimage": "genimage", "mksquashfs": "squashfs-tools", "mkfs.vfat": "dosfstools", "mcopy": "mtools"}
-_SYSTEM_FOLDERS = "/usr/sbin:/sbin"  # of mkfs.vfat; not on every user's path
 _BASIC_DATA, _LINUX = "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
 _NAMESPACE = uuid.UUID("5d0a0b1c-54c7-5d9b-8f0e-5f2c43a1e6b7")
 OnCommand = Callable[[Sequence[str]], None]
@@ -98,14 +95,11 @@ image {IMAGE_FILE} {{
 """
 
 
-def require_tools(environ: Mapping[str, str] | None = None) -> None:
+def require_tools() -> None:
     """Raise ImageError naming the packages that are not installed."""
-    path = _path(environ)
-    missing = [package for tool, package in TOOLS.items() if shutil.which(tool, path=path) is None]
+    missing = missing_packages()
     if missing:
-        raise ImageError(
-            f"not installed: {', '.join(missing)}", hint=f"sudo apt-get install {' '.join(dict.fromkeys(missing))}"
-        )
+        raise ImageError(f"not installed: {', '.join(missing)}", hint=f"sudo apt-get install {' '.join(missing)}")
 
 
 def run_genimage(work: Path, name: str, config: str, on_command: OnCommand) -> None:
@@ -125,7 +119,7 @@ def run_genimage(work: Path, name: str, config: str, on_command: OnCommand) -> N
 
 
 def _run(argv: Sequence[str], work: Path) -> None:
-    variables = {**environment(), "PATH": _path(None), "SOURCE_DATE_EPOCH": str(EPOCH), "TZ": "UTC0"}
+    variables = {**environment(), "PATH": search_path(), "SOURCE_DATE_EPOCH": str(EPOCH), "TZ": "UTC0"}
     try:
         done = subprocess.run(
             argv,
@@ -142,10 +136,6 @@ def _run(argv: Sequence[str], work: Path) -> None:
         raise ImageError(f"cannot start genimage: {error.strerror}", hint="sudo apt-get install genimage") from error
     if done.returncode:
         raise ImageError(f"{shlex.join(argv)} failed: {_reason(done.stdout)}", hint=_advice(work))
-
-
-def _path(environ: Mapping[str, str] | None) -> str:
-    return f"{environment(environ).get('PATH', os.defpath)}:{_SYSTEM_FOLDERS}"
 
 
 def _reason(output: str) -> str:

@@ -13,6 +13,7 @@ from colibri_build.errors import ToolchainError
 from colibri_build.resources import cache_folder, data_dir
 from colibri_build.target.board import Board, board_names, load_board
 from colibri_build.target.commands import find_program, run_quietly
+from colibri_build.target.image_tools import TOOLS, missing_packages
 from colibri_build.target.toolchain import AUTO_ORDER, Toolchain, resolve_toolchain
 
 LEAST_PYTHON = (3, 11)
@@ -53,7 +54,7 @@ def diagnose(environ: Mapping[str, str] | None = None) -> list[Finding]:
     for board in boards.values():
         findings += _toolchains(board, env)
     findings += [_emulator(board, env) for board in boards.values()]
-    return [*findings, _apt(env), _disk(env)]
+    return [*findings, _image_tools(env), _apt(env), _disk(env)]
 
 
 def _one_board_an_arch() -> dict[str, Board]:
@@ -114,6 +115,16 @@ def _emulator(board: Board, env: Mapping[str, str]) -> Finding:
             return Finding(name, True, run_quietly((command, "--version"), env).first_line)
     detail = f"{' or '.join(board.qemu.commands)} is not there"
     return Finding(name, False, detail, f"sudo apt-get install {_QEMU_PACKAGE}")
+
+
+def _image_tools(env: Mapping[str, str]) -> Finding:
+    """Optional: a build needs none of them."""
+    missing = missing_packages(env)
+    install = f"sudo apt-get install {' '.join(missing or TOOLS.values())}"
+    detail = f"{', '.join(TOOLS)} are there"
+    if missing:
+        detail = f"optional, for colibri-build image: {install}"
+    return Finding("image tools", True, detail, install)
 
 
 def _apt(env: Mapping[str, str]) -> Finding:
