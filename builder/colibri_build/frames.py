@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ _CRC_BYTES = 4
 _ESCAPE, _FLIP = 0x7D, 0x20
 _ESCAPED = frozenset(b"\n\r\x11\x13\x7d")
 _TEXT_CONTROLS = frozenset(b"\b\t\x1b")
+_ENDS = re.compile(rb"[\0\r\n]")  # what ends a frame, good or broken
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,12 @@ class Deframer:
                 self._is_open = end < len(data)
                 at = end + 1
                 continue
-            byte = data[at]
-            if byte == 0:
-                found += self._end()
-            elif byte in b"\r\n" or len(self._pending) == MAX_PENDING_BYTES:
-                found += self._give_up_before(byte)
-            else:
-                self._pending.append(byte)
-            at += 1
+            ends = _ENDS.search(data, at)
+            end = min(ends.start() if ends else len(data), at + MAX_PENDING_BYTES - len(self._pending))
+            self._pending += data[at:end]
+            if end < len(data):
+                found += self._end() if data[end] == 0 else self._give_up_before(data[end])
+            at = end + 1
         return list(_joined(found))
 
     def give_up(self) -> list[Frame | Text]:
