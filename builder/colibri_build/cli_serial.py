@@ -85,7 +85,7 @@ class _Usage(click.Command):
                 click.Option(["--tokens"]),
                 click.Option(["--selftest"], is_flag=True),
                 click.Option(["--info"], is_flag=True),
-                click.Option(["--max-tokens"], type=click.IntRange(1, 2**32 - 1), default=0),
+                click.Option(["--max-tokens"], type=click.IntRange(1, 2**32 - 1)),
                 click.Option(["--temperature"], type=click.FloatRange(0, 100), default=0.0),
                 click.Option(["--top-p"], type=click.FloatRange(0, 1, min_open=True), default=1.0),
                 click.Option(["--seed"], type=click.IntRange(0, 2**64 - 1), default=0),
@@ -115,7 +115,7 @@ def _parsed(arguments: tuple[str, ...]) -> dict[str, Any]:
         wanted = _Usage().make_context("colibri_inference", list(arguments)).params
     except click.UsageError as error:
         raise ColibriError(
-            f"over a serial port: {error.format_message()}",
+            f"over a serial port: {error.format_message().rstrip('.')}",
             hint="--prompt, --tokens, --selftest or --info; --max-tokens, --temperature, --top-p, --seed, --ids",
         ) from None
     modes = [name for name in ("prompt", "tokens", "selftest", "info") if wanted[name] not in (None, False)]
@@ -126,7 +126,7 @@ def _parsed(arguments: tuple[str, ...]) -> dict[str, Any]:
 
 def _generate(client: Client, wanted: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
     """Stream an answer to standard output, as the firmware does; a line end follows it."""
-    options = GenerateOptions(wanted["max_tokens"], wanted["temperature"], wanted["top_p"], wanted["seed"])
+    options = GenerateOptions(wanted["max_tokens"] or 0, wanted["temperature"], wanted["top_p"], wanted["seed"])
     prompt = wanted["prompt"] if wanted["tokens"] is None else _ids(wanted["tokens"])
     status = client.generate(prompt, options, _writer(wanted["ids"]), timeout_s)
     if status["tokens"]:

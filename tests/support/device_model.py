@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from support.fake_firmware import fake_answer
+from support.fake_firmware import CONTEXT, fake_answer
 
 PROBE = bytes([0x00, 0x0A, 0x0D, 0x11, 0x13, 0x7D, 0x7F, 0xFF, 0x20, 0x08, 0x03, 0x04, 0x1A])
 DIGEST = bytes.fromhex("2f6c0a5de1b94c77")
@@ -113,9 +113,11 @@ class DeviceModel:
         trace_compiled: int = 7,
         wrong_token: int | None = None,
         refuses: tuple[int, str] | None = None,
+        silence_s: float = 10.0,
     ) -> None:
         self.token_s, self.window, self.version, self.serves = token_s, window, version, serves
         self.digest, self.trace_compiled, self.wrong_token, self.refuses = digest, trace_compiled, wrong_token, refuses
+        self.silence_s = silence_s
         self.boot = 1000
         self.n_repeated = self.n_bad = 0
         self.requests: list[int] = []
@@ -168,7 +170,7 @@ class DeviceModel:
         self.now = now
         session = self.session
         if session is not None:
-            if now - self._last_heard > 10:
+            if now - self._last_heard > self.silence_s:
                 self._end_session(2)
             elif session.n_sent and now - session.sent_at > 1:
                 self._resend(session)
@@ -332,10 +334,14 @@ class DeviceModel:
         if not prompt:
             self._answer(0x84, request, json.dumps(self._status("empty_prompt", 3)).encode())
             return
+        if len(prompt) > CONTEXT:
+            done = self._status("prompt_too_long", 3, prompt_tokens=len(prompt))
+            self._answer(0x84, request, json.dumps(done).encode())
+            return
         answer = fake_answer(prompt, max_tokens or 1000, temperature=temperature, top_p=top_p, seed=seed)
         ids = tuple(99 if i == self.wrong_token else token for i, token in enumerate(answer.ids))
         done = self._status("ok", 0, prompts=1, prompt_tokens=len(prompt), tokens=len(ids), ids=list(ids))
-        done |= {"logits_hash": answer.logits_hash, "stop": answer.stop, "threads": 1, "context": 64}
+        done |= {"logits_hash": answer.logits_hash, "stop": answer.stop, "threads": 1, "context": CONTEXT}
         self._job = Job(request, ids, bool(flags & 2), done, due=self.now + self.token_s)
 
     def _status(self, status: str, code: int, **more: Any) -> dict[str, Any]:
@@ -347,7 +353,7 @@ class DeviceModel:
             "prompt_tokens": 0,
             "tokens": 0,
         }
-        base |= {"ids": [], "logits_hash": "0" * 16, "stop": "none", "threads": 1, "context": 64}
+        base |= {"ids": [], "logits_hash": "0" * 16, "stop": "none", "threads": 1, "context": CONTEXT}
         return base | ({"message": status.replace("_", " ")} if code else {}) | more
 
     def _step(self, job: Job) -> None:

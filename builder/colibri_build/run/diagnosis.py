@@ -8,6 +8,7 @@ from colibri_build.run import port_faults, wire
 from colibri_build.run.serial_port import SerialPort
 
 _READY = b"READY colibri protocol="
+_ECHOED_SYNC = b"^@^H^A"  # 00, the length of the first run, kind 01
 _TAIL_BYTES = 4096
 _SHOWN_CHARACTERS = 80
 _SAMPLE_BYTES = 4096
@@ -48,6 +49,10 @@ class Heard:
     def said_ready(self) -> bool:
         """Whether a firmware has started, or gone back to its human mode, since the text began."""
         return _READY in self._text
+
+    def is_typed_back(self) -> bool:
+        """Whether a terminal has echoed a frame of ours, its control bytes as it shows them."""
+        return _ECHOED_SYNC in self._text
 
     def looks_like_boot(self) -> bool:
         """Whether the text is what a board says that starts."""
@@ -104,6 +109,11 @@ def no_session(port: SerialPort, heard: Heard, deframer: Deframer, seconds: floa
         return RunError(
             f"frames come from {port.name}, but no answer to SYNC in {seconds:g} s",
             hint="connect our TX to the board's RX",
+        )
+    if heard.is_typed_back():
+        return RunError(
+            f"a terminal on {port.name} echoes what we send, but no firmware reads it",
+            hint="start the firmware with --serve on this console, instead of a shell or getty",
         )
     said = f", its last words: {heard.last_words!r}" if heard.last_words else ""
     if heard.said_ready():

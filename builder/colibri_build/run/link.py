@@ -82,7 +82,6 @@ class Link:
         self._is_open = False
         self._outbox: deque[bytes] = deque()  # bodies of DATA frames that are not acknowledged, from seq `_base` on
         self._base = 0
-        self._last_acked = b""  # the body before `_base`
         self._n_sent = 0  # of the outbox
         self._credit = 0  # frames from `_base` on that the peer takes
         self._progress = self._resend_from = 0.0
@@ -253,7 +252,7 @@ class Link:
         self._credit = window
         if n_acked:
             for _ in range(n_acked):
-                self._last_acked = self._outbox.popleft()
+                self._outbox.popleft()
             self._base = (self._base + n_acked) & wire.SEQ_MASK
             self._n_sent -= n_acked
             self._progress, self._resend_from = now, 0.0  # a frame that is lost behind this one is another loss
@@ -301,12 +300,8 @@ class Link:
     def _run_timers(self, now: float) -> None:
         if not self._is_open:
             return
-        if now - self._progress > _RETRANSMIT_S:
-            if self._n_sent:
-                self._resend(now)
-            elif self._outbox and self._last_acked:  # no credit: an old frame makes the peer say what it has now
-                self._progress = now
-                self._send(self._last_acked)
+        if self._n_sent and now - self._progress > _RETRANSMIT_S:
+            self._resend(now)
         if now - self._last_sent > _KEEP_ALIVE_S:
             self._acknowledge()
 

@@ -65,7 +65,7 @@ def cannot_open(url: str, error: Exception, baud: int) -> RunError:
         return RunError(f"no device is behind {url} ({reason})", hint=_ports_hint())
     if "Inappropriate ioctl" in reason:
         return RunError(f"{url} is no serial port", hint=_ports_hint())
-    if isinstance(error, ValueError):
+    if isinstance(error, ValueError | OverflowError):
         return RunError(f"{url} cannot be set to {baud} baud", hint="--baud 115200, or what the board's profile says")
     return RunError(f"cannot open {url}: {reason}", hint=_ports_hint())
 

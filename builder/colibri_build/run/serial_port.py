@@ -58,13 +58,8 @@ class SerialPort:
             return cls(_SocketChannel(_unix_socket(url, connect_s)), url, baud)
         port_faults.check(url)
         try:
-            line = serial.serial_for_url(
-                url, baudrate=baud, timeout=0, write_timeout=_WRITE_S, do_not_open=True, **_exclusive(url)
-            )
-            if not hasattr(line, "fileno"):
-                line.timeout = _POLL_S
-            line.open()
-        except (OSError, ValueError, KeyError, termios.error) as error:  # KeyError: an option of a URL
+            line = serial.serial_for_url(url, baudrate=baud, timeout=_POLL_S, **_options(url))
+        except (OSError, ValueError, KeyError, OverflowError, termios.error) as error:  # KeyError: an option of a URL
             raise port_faults.cannot_open(url, error, baud) from error
         return cls(_PyserialChannel(line), url, baud)
 
@@ -108,13 +103,14 @@ class SerialPort:
 
 
 class _PyserialChannel:
-    """A port of pyserial, opened with timeout 0 where it has a descriptor, else with a short one."""
+    """A port of pyserial. One that has a descriptor is waited for by it, another by its own short timeout."""
 
     def __init__(self, line: serial.SerialBase) -> None:
         self._line = line
         self._fd: int | None = None
         with contextlib.suppress(AttributeError, OSError):
             self._fd = line.fileno()
+            line.timeout = 0  # not so without a descriptor: rfc2217:// negotiates everything anew
         if isinstance(line, serial.Serial):
             with contextlib.suppress(OSError):
                 fcntl.ioctl(line.fd, termios.TIOCEXCL)  # flock keeps out only those who ask
@@ -129,7 +125,7 @@ class _PyserialChannel:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
-            if first := self._line.read(1):  # waits for _POLL_S; another timeout would negotiate rfc2217:// anew
+            if first := self._line.read(1):  # waits for _POLL_S
                 return bytes(first + self._line.read(self._line.in_waiting))
         return bytes(self._line.read(min(waiting, _CHUNK_BYTES))) if waiting else b""
 
@@ -166,8 +162,11 @@ class _SocketChannel:
         self._socket.close()
 
 
-def _exclusive(url: str) -> dict[str, bool]:
-    return {} if "://" in url else {"exclusive": True}
+def _options(url: str) -> dict[str, float | bool]:
+    """What pyserial takes for this kind of port only; rfc2217:// has a timeout of its own for writing."""
+    if url.startswith("rfc2217://"):
+        return {}
+    return {"write_timeout": _WRITE_S} if "://" in url else {"write_timeout": _WRITE_S, "exclusive": True}
 
 
 def _unix_socket(url: str, connect_s: float) -> socket.socket:
