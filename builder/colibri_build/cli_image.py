@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -163,6 +164,11 @@ def flash(image_dir: Path, device: Path, **options: Any) -> None:
             events.end_bar()
             click.echo(f"stopped: {steps.last_state}", err=True)
             raise
+    if not pipeline.is_latest(image_dir, result):
+        again = shlex.join(["colibri-build", "image", str(image_dir.absolute().parent)])
+        click.echo(
+            f"note: the firmware was built anew since this image was made; take it along with: {again}", err=True
+        )
     if options["as_json"]:
         click.echo(json.dumps(asdict(result), indent=1, sort_keys=True))
         return

@@ -23,6 +23,7 @@ from colibri_build.artifacts import (
     QuantizedModel,
 )
 from colibri_build.build_folder import (
+    BINARY_NAME,
     BUILD_FILE,
     PLAN_FILE,
     REPORT_FILE,
@@ -43,7 +44,7 @@ from colibri_build.checkpoint.tokenizer_encode import encode_text
 from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
 from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
-from colibri_build.files import read_text, write_whole
+from colibri_build.files import read_text, sha256_of, write_whole
 from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult
 from colibri_build.image.flash import flash as flash_image
 from colibri_build.image.make import ImageOptions, make_image
@@ -382,11 +383,16 @@ def image(build_dir: Path, out: Path | None, options: ImageOptions, events: Even
         raise ImageError(f"{built.elf} breaks a promise, see {built.out / REPORT_FILE}", hint=again)
     model = str(json.loads((built.out / BUILD_FILE).read_bytes())["model"])
     folder = out or built.out / "image"
-    events.stage(f"make the image for {built.board.name}")
     with taken(built.out):
-        return folder, make_image(built.elf, built.board, model, folder, options, events.command)
+        return folder, make_image(built.elf, built.board, model, folder, options, events)
 
 
 def flash(folder: Path, device: Path, options: FlashOptions, events: FlashEvents) -> FlashResult:
     """Write an image folder, or one slot of it, to a disk or a file, read it back, and only then switch the slot."""
     return flash_image(folder, device, options, events)
+
+
+def is_latest(folder: Path, result: FlashResult) -> bool:
+    """Whether the build folder around an image folder, if there is one, still holds the firmware that was flashed."""
+    elf = folder.absolute().parent / BINARY_NAME
+    return not elf.is_file() or sha256_of(elf) == result.firmware

@@ -14,6 +14,7 @@ from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult, fl
 from colibri_build.image.gpt import find_partition, read_gpt
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import Manifest
+from colibri_build.pipeline import SILENT
 from colibri_build.target.board import load_board
 
 MIB = 1024 * 1024
@@ -40,7 +41,7 @@ def compile_program(path: Path, number: int) -> Path:
 
 
 def image_of(elf: Path, out: Path, board: str = "cortex-a53", options: ImageOptions | None = None) -> Manifest:
-    return make_image(elf, load_board(board), MODEL, out, options or ImageOptions(), lambda argv: None)
+    return make_image(elf, load_board(board), MODEL, out, options or ImageOptions(), SILENT)
 
 
 def blank_disk(path: Path, size: int = DISK_BYTES) -> Path:

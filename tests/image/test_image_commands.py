@@ -36,7 +36,10 @@ def build(built: BuildResult, tmp_path: Path) -> Path:
 
 def test_from_a_build_to_a_disk_whose_slot_runs(build: Path, built: BuildResult, tmp_path: Path, run: Run) -> None:
     code, out, err = run("image", build)
-    assert (code, err.splitlines()) == (0, ["== make the image for quick"])
+    assert (code, err.splitlines()) == (
+        0,
+        ["== make the file system of a slot", "== make the disk", "== hash what was made"],
+    )
     assert "colibri.img" in out and "firmware-b" in out
     disk = blank_disk(tmp_path / "disk.img")
     code, out, err = run("flash", build / "image", "--device", disk)
@@ -51,7 +54,9 @@ def test_from_a_build_to_a_disk_whose_slot_runs(build: Path, built: BuildResult,
     code, out, err = run("flash", build / "image", "--device", disk, "--slot", "other", "--json")
     assert (code, err) == (0, "")
     size = (build / "image" / "firmware.squashfs").stat().st_size
-    assert json.loads(out) == {"active": "b", "device": str(disk), "slot": "b", "written_bytes": size}
+    digest = json.loads((build / "report.json").read_text())["sha256"]
+    wanted = {"active": "b", "device": str(disk), "slot": "b", "written_bytes": size, "firmware": digest}
+    assert json.loads(out) == wanted
     (tmp_path / "slot").write_bytes(partition_bytes(disk, "firmware-b"))
     subprocess.run(["unsquashfs", "-d", tmp_path / "root", tmp_path / "slot"], check=True, capture_output=True)
     firmware = tmp_path / "root" / "firmware" / "colibri_inference"
@@ -70,6 +75,18 @@ def test_image_is_json_for_machines_and_shows_its_commands(build: Path, tmp_path
     assert {**record["manifest"], "format": "colibri-image", "version": 1} == manifest
     assert [part["bytes"] for part in manifest["partitions"][1:]] == [8 * 1024 * 1024] * 2
     assert err.count("genimage --config") == 2
+
+
+def test_an_image_that_is_older_than_the_build_around_it_is_noted(copy: Path, disk: Path, run: Run) -> None:
+    code, _, err = run("flash", copy, "--device", disk)
+    assert (code, "note:" in err) == (0, False)
+    (copy.parent / "colibri_inference").write_bytes(b"built since")
+    code, _, err = run("flash", copy, "--device", disk)
+    assert code == 0
+    assert (
+        f"note: the firmware was built anew since this image was made; take it along with: colibri-build image {copy.parent}"
+        in err
+    )
 
 
 def damage_report(build: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,9 +16,11 @@ from elftools.elf.elffile import ELFFile
 from image_disks import MODEL, Made, compile_program, image_of
 
 from colibri_build.errors import ImageError
+from colibri_build.image import genimage
 from colibri_build.image.block_map import blocks_of, read_block_map
 from colibri_build.image.make import ImageOptions, Kernel, make_image
 from colibri_build.image.slots import SLOT_FILE, active_slot
+from colibri_build.pipeline import Events
 from colibri_build.target.board import load_board
 
 FIRMWARE = "firmware.squashfs"
@@ -281,17 +284,67 @@ def test_a_failure_leaves_the_older_image(first: Made, copy: Path, monkeypatch: 
     monkeypatch.setenv("PATH", f"{tools}:/bin")
     before = (copy / "colibri.img").read_bytes()
     text = refusal(first.elf, copy, ImageOptions())
-    assert "failed: ERROR: no such thing; try: check the disk" in text
+    assert text.startswith("genimage failed: ERROR: no such thing; try: check the disk (")
     assert (copy / "colibri.img").read_bytes() == before
 
 
+def test_a_full_disk_is_said_with_figures(first: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9, 1000))
+    text = refusal(first.elf, tmp_path / "out", ImageOptions())
+    assert re.match(r"the disk is full: the image takes \d+ bytes in .* while it is made, 1000 are free; try: ", text)
+
+
+_LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[3:]
+from image_disks import image_of
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+elf = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (elf.stat().st_size, elf.stat().st_size))
+image_of(elf, Path(sys.argv[2]))
+"""
+
+
+def test_a_disk_that_fills_up_is_said(first: Made, tmp_path: Path) -> None:
+    """A limit for the size of a file stands for the disk's: the firmware can be copied, its image not be written."""
+    folders = [Path(__file__).parent, Path(__file__).parents[1]]
+    argv = [sys.executable, "-c", _LIMITED, first.elf, tmp_path / "out", *folders]
+    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True)
+    last = done.stderr.splitlines()[-1]
+    said_by_it = "colibri_build.errors.ImageError: genimage failed: File size limit exceeded; try: check the disk ("
+    assert last.startswith(said_by_it), last
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_slow_step_shows_how_far_it_is(first: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Seen(Events):
+        def __init__(self) -> None:
+            self.said: list[str] = []
+            self.shares: list[tuple[int, int]] = []
+
+        def stage(self, text: str) -> None:
+            self.said.append(text)
+
+        def progress(self, what: str, done: int, total: int) -> None:
+            self.shares.append((done, total))
+
+    seen = Seen()
+    monkeypatch.setattr(genimage, "_LOOK_S", 0.001)
+    make_image(compile_big(tmp_path), load_board("cortex-a53"), MODEL, tmp_path / "out", ImageOptions(), seen)
+    assert seen.said == ["make the file system of a slot", "make the disk", "hash what was made"]
+    assert all(0 <= done <= total and total == 2 for done, total in seen.shares)
+    assert seen.shares
+
+
 def test_ctrl_c_leaves_the_older_image(update: Made, copy: Path) -> None:
-    def interrupt(argv: object) -> None:
-        raise KeyboardInterrupt
+    class Interrupted(Events):
+        def command(self, argv: object) -> None:
+            raise KeyboardInterrupt
 
     before = (copy / "colibri.img").read_bytes()
     with pytest.raises(KeyboardInterrupt):
-        make_image(update.elf, load_board("cortex-a53"), MODEL, copy, ImageOptions(), interrupt)
+        make_image(update.elf, load_board("cortex-a53"), MODEL, copy, ImageOptions(), Interrupted())
     assert (copy / "colibri.img").read_bytes() == before
     assert sorted(path.name for path in copy.parent.iterdir()) == ["copy"]
 

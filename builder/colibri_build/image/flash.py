@@ -59,9 +59,10 @@ class FlashResult:
     """What was written."""
 
     device: str
-    slot: str | None
+    slot: str | None  # None: the whole image
     active: str
     written_bytes: int
+    firmware: str  # SHA-256 of the binary
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ def _flash_image(job: _Job, medium: Medium) -> FlashResult:
     medium.reread_table()
     job.events.state(f"{path} is complete")
     active = find_switch(medium.read, read_gpt(medium.read, str(path)), str(path)).active
-    return FlashResult(str(path), None, active, total)
+    return FlashResult(str(path), None, active, total, job.manifest.firmware.sha256)
 
 
 def _flash_slot(job: _Job, medium: Medium, wanted: str) -> FlashResult:
@@ -147,7 +148,7 @@ def _flash_slot(job: _Job, medium: Medium, wanted: str) -> FlashResult:
         with _stating(job, f"{unsure}, the sector did not tell: flash it again"):
             _switch(medium, switch, slot)
     job.events.state(f"slot {slot} of {where} is written, compared and active")
-    return FlashResult(where, slot, slot, image.bytes)
+    return FlashResult(where, slot, slot, image.bytes, job.manifest.firmware.sha256)
 
 
 def _write_slot(job: _Job, medium: Medium, piece: Piece) -> None:

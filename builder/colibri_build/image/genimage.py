@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from colibri_build.errors import ImageError
-from colibri_build.image.layout import BOOT, FIRST_PARTITION, Layout, slot_label
+from colibri_build.image.layout import BOOT, FIRST_PARTITION, MIB, SECTOR, Layout, slot_label
 from colibri_build.image.manifest import IMAGE_FILE, SLOT_IMAGE_FILE
 from colibri_build.target.commands import environment
 from colibri_build.target.image_tools import missing_packages, search_path
@@ -22,7 +22,20 @@ EPOCH = 315532800  # 1980-01-01, the first day that FAT knows: every time in an 
 SQUASHFS_BLOCK = 128 * 1024
 _BASIC_DATA, _LINUX = "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7", "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
 _NAMESPACE = uuid.UUID("5d0a0b1c-54c7-5d9b-8f0e-5f2c43a1e6b7")
-OnCommand = Callable[[Sequence[str]], None]
+_LOOK_S = 0.2  # between two looks at how much is written
+
+
+class Watcher(Protocol):
+    """What a caller sees of the work. Progress is in MiB."""
+
+    def stage(self, text: str) -> None:
+        """Take note of a step that starts."""
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Take note of how far it is."""
+
+    def command(self, argv: Sequence[str]) -> None:
+        """Take note of a process that is about to run."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +115,10 @@ def require_tools() -> None:
         raise ImageError(f"not installed: {', '.join(missing)}", hint=f"sudo apt-get install {' '.join(missing)}")
 
 
-def run_genimage(work: Path, name: str, config: str, on_command: OnCommand) -> None:
+def run_genimage(work: Path, name: str, config: str, result: tuple[str, int], watcher: Watcher) -> None:
     """Run genimage on `root` and `in` in the folder `work`; its images come to `work`/out. Raises ImageError.
+
+    `result`: the file that shows how far it is, and about how many bytes it will take on the disk.
 
     genimage forms shell commands with absolute paths, which a quote in a folder's name would break: it gets a short
     name for `work` instead.
@@ -114,35 +129,50 @@ def run_genimage(work: Path, name: str, config: str, on_command: OnCommand) -> N
         link.symlink_to(work.resolve())
         argv = ["genimage", "--config", f"{link / name}.cfg", "--tmppath", f"{link / name}.tmp"]
         argv += ["--rootpath", f"{link}/root", "--inputpath", f"{link}/in", "--outputpath", f"{link}/out"]
-        on_command(argv)
-        _run(argv, work)
+        watcher.command(argv)
+        _run(argv, work, work / "out" / result[0], result[1], watcher)
 
 
-def _run(argv: Sequence[str], work: Path) -> None:
+def _run(argv: Sequence[str], work: Path, result: Path, expected: int, watcher: Watcher) -> None:
     variables = {**environment(), "PATH": search_path(), "SOURCE_DATE_EPOCH": str(EPOCH), "TZ": "UTC0"}
+    log = work / "genimage.log"
     try:
-        done = subprocess.run(
-            argv,
-            cwd=work,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                argv, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+            _wait(process, result, expected, watcher)
     except OSError as error:
         raise ImageError(f"cannot start genimage: {error.strerror}", hint="sudo apt-get install genimage") from error
-    if done.returncode:
-        raise ImageError(f"{shlex.join(argv)} failed: {_reason(done.stdout)}", hint=_advice(work))
+    if process.returncode:
+        reason = _reason(log.read_text(encoding="utf-8", errors="replace"))
+        raise ImageError(f"genimage failed: {reason}", hint=_advice(work))
+
+
+def _wait(process: subprocess.Popen[bytes], result: Path, expected: int, watcher: Watcher) -> None:
+    """Wait for the end, and tell how much is written meanwhile. An exception ends the process."""
+    try:
+        while True:
+            try:
+                process.wait(_LOOK_S)
+                return
+            except subprocess.TimeoutExpired:
+                blocks = result.stat().st_blocks if result.exists() else 0
+                watcher.progress("written, MiB", min(blocks * SECTOR, expected) // MIB, max(expected // MIB, 1))
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
 
 
 def _reason(output: str) -> str:
     """Return the line of genimage's output that says most."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    wrong = [line for line in lines if "ERROR" in line or "No space left" in line or "full" in line]
-    return (wrong or lines or ["no output"])[0]
+    for sign in ("No space left", "full", "FATAL", "ERROR"):
+        for line in lines:
+            if sign in line:
+                return line
+    return (lines or ["no output"])[-1]
 
 
 def _advice(work: Path) -> str:

@@ -20,7 +20,7 @@ from colibri_build.image.fat import FatVolume
 from colibri_build.image.genimage import (
     BOOT_IMAGE,
     Ids,
-    OnCommand,
+    Watcher,
     disk_config,
     require_tools,
     run_genimage,
@@ -83,9 +83,7 @@ class ImageOptions:
     fill_both: bool = False  # slot b holds the same firmware, else it is empty
 
 
-def make_image(
-    elf: Path, board: Board, model: str, out: Path, options: ImageOptions, on_command: OnCommand
-) -> Manifest:
+def make_image(elf: Path, board: Board, model: str, out: Path, options: ImageOptions, watcher: Watcher) -> Manifest:
     """Make the image of the firmware `elf` in the folder `out`; `model` is the digest of its model folder.
 
     An older image folder there is replaced once the new one is complete; whatever happens, nothing else is left behind.
@@ -99,7 +97,7 @@ def make_image(
         for path in (work / "root", work / "in", folder):
             path.mkdir(parents=True)
         record = _firmware_record(elf, board, model)
-        manifest = _build(elf, board, record, options, work, folder, on_command)
+        manifest = _build(elf, board, record, options, work, folder, watcher)
         (folder / MANIFEST_FILE).write_bytes(manifest_json(manifest))
         sums = {name: described(folder / name, name).sha256 for name in SUMMED_FILES}
         (folder / SUMS_FILE).write_text(sums_text(sums), encoding="ascii")
@@ -114,12 +112,13 @@ def _build(
     options: ImageOptions,
     work: Path,
     folder: Path,
-    on_command: OnCommand,
+    watcher: Watcher,
 ) -> Manifest:
     """Make everything but manifest and sums in `folder`."""
     boot_files = _stage_boot(work / "in", board, record, options.kernel)
     _stage_root(work / "root", elf, record)
-    run_genimage(work, "slot", slot_config(), on_command)
+    watcher.stage("make the file system of a slot")
+    run_genimage(work, "slot", slot_config(), (SLOT_IMAGE_FILE, record.bytes), watcher)
     slot_image = described(work / "out" / SLOT_IMAGE_FILE, SLOT_IMAGE_FILE)
     sources = {name: described(work / "in" / source, name) for name, source in boot_files.items()}
     layout = make_layout(
@@ -131,7 +130,10 @@ def _build(
     content = json.dumps([slot_image.sha256, *(source.sha256 for source in sources.values()), used, str(layout)])
     ids = Ids(hashlib.sha256(content.encode()).hexdigest())
     (work / "out" / SLOT_IMAGE_FILE).rename(work / "in" / SLOT_IMAGE_FILE)
-    run_genimage(work, "disk", disk_config(layout, boot_files, used, ids), on_command)
+    watcher.stage("make the disk")
+    content_bytes = len(used) * slot_image.bytes + sum(source.bytes for source in sources.values())
+    run_genimage(work, "disk", disk_config(layout, boot_files, used, ids), (IMAGE_FILE, content_bytes), watcher)
+    watcher.stage("hash what was made")
     image = work / "out" / IMAGE_FILE
     switch = _checked_switch(image, layout)
     ranges = hashed(image, _mapped(work / "out" / BOOT_IMAGE, layout, slot_image.bytes, used))

@@ -95,7 +95,7 @@ def open_medium(device: Device) -> Iterator[Medium]:
     descriptors: list[int] = []
     try:
         descriptors.append(os.open(device.path, flags))
-        fcntl.flock(descriptors[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(descriptors[0])
         direct = None
         with contextlib.suppress(OSError):
             direct = os.open(device.path, os.O_RDWR | os.O_CLOEXEC | os.O_DIRECT)
@@ -107,6 +107,16 @@ def open_medium(device: Device) -> Iterator[Medium]:
         yield Medium(device, descriptors[0], direct)
     finally:
         _close(descriptors)
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock by which udev and partitioning tools, too, keep off a disk."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        return  # a file system without locks still has one writer
 
 
 def _not_opened(device: Device, error: OSError) -> FlashError:
