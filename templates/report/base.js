@@ -57,7 +57,7 @@ function heat(part) {
   return `color-mix(in oklab, var(--heat-${upper ? 2 : 1}) ${weight}%, var(--heat-${upper ? 1 : 0}))`;
 }
 /* Text on it: the scale's other end. */
-const heatInk = (part) => (part > 0.55 ? 'var(--heat-0)' : 'var(--ink)');
+const heatInk = (part) => (part > 0.52 ? 'var(--heat-0)' : 'var(--ink)');
 
 function legend(target, entries) {
   byId(target).replaceChildren(...entries.map(([name, css, kind]) => element('span', {},

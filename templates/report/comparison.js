@@ -14,8 +14,7 @@ function comparison() {
   table('comparison-latency', ['median of', 'this', 'other', 'change', '', 'p99 this', 'p99 other'], other.changes.map((change) => [
     change.what, duration(change.this_us), duration(change.other_us), (change.change > 0 ? '+' : '') + (change.change * 100).toFixed(1) + '%', delta(change.change / most), duration(change.this_p99_us), duration(change.other_p99_us)]));
   table('comparison-experts', ['layer', 'divergence', '', 'differs most', 'this', 'other'], other.divergences.map((d) => [
-    String(d.layer), d.divergence_bits.toFixed(4) + ' bits', element('span', { class: 'meter' }, element('i', { style: `width:${d.divergence_bits * 100}%;background:var(--accent)` })), `expert ${d.expert}`, percent(d.this_share), percent(d.other_share)]),
-  'Jensen-Shannon divergence of the experts’ use: 0 the same, 1 none in common');
+    String(d.layer), d.divergence_bits.toFixed(4) + ' bits', element('span', { class: 'meter' }, element('i', { style: `width:${d.divergence_bits * 100}%;background:var(--accent)` })), `expert ${d.expert}`, percent(d.this_share), percent(d.other_share)]));
 }
 
 function verdict(what, compared, different, first) {

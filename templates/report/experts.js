@@ -22,7 +22,7 @@ function experts() {
 
 const HEAT = {
   share: { value: (use) => use.share, text: (v) => percent(v), what: 'of the layer’s tokens',
-    note: 'How many of a layer’s tokens chose the expert. “Even” is the number of experts that would be as uneven if all were used alike (2 to the entropy).' },
+    note: 'How many of a layer’s tokens chose the expert. Effective: how many experts, all used alike, would be as varied (2 to the power of the entropy).' },
   weight: { value: (use) => use.mean_weight, text: (v) => v.toFixed(2), what: 'router weight',
     note: 'The router’s weight of the expert, mean over the tokens that chose it.' },
   time: { value: (use) => use.median_us || 0, text: (v) => (v ? duration(v) : '–'), what: 'median',
@@ -35,7 +35,7 @@ function heatMap(view) {
   byId('experts-note').textContent = kind.note;
   scale('heat-scale', kind.text(0) === '–' ? '0' : kind.text(0), kind.text(most), kind.what);
   const head = element('tr', {}, element('th', { scope: 'col' }, 'expert'), ...[...Array(n).keys()].map((e) =>
-    element('th', { scope: 'col' }, few || e % 8 === 0 ? String(e) : '')), view === 'share' ? element('th', { scope: 'col' }, 'even') : null);
+    element('th', { scope: 'col' }, few || e % 8 === 0 ? String(e) : '')), view === 'share' ? element('th', { scope: 'col', class: 'side' }, 'effective') : null);
   const rows = [...Array(data.model.n_layers).keys()].map((layer) => {
     const used = data.layers[layer];
     return element('tr', {}, element('th', { scope: 'row' }, `layer ${layer}`),

@@ -19,13 +19,12 @@ function cards() {
       timeCard('Maximum', all.max_us, of), timeCard('Standard deviation', all.std_us, of),
       card('Throughput', digits(1e6 / all.mean_us), 'tokens/s', of + ', mean'));
   }
-  const lost = Object.values(data.losses).reduce((sum, count) => sum + count, 0);
-  made.push(card('Losses', whole(lost), '', lost ? 'see above' : 'drops, CRC errors, gaps', lost > 0));
+  made.push(card('Trace', data.is_whole ? 'whole' : 'not whole', '', data.is_whole ? 'no drop, no CRC error' : data.lost_text, !data.is_whole));
   byId('cards').replaceChildren(...made);
 }
 
 function latency() {
-  const series = data.series, points = series.points, figures = data.latency.all;
+  const series = data.series, points = series.points, of = data.latency.decode ? 'decode' : 'all', figures = data.latency[of];
   if (!figures) {
     byId('latency').replaceChildren(element('h2', {}, 'Latency per token'), element('p', { class: 'empty' }, 'Timing was not recorded (--debug timing).'));
     return;
@@ -34,7 +33,7 @@ function latency() {
     ? 'Whole time of each token, in the order of the trace.'
     : `Each point stands for ${series.step} tokens: their median as a line, from their least to their most as a band.`;
   legend('latency-legend', [['prefill', colour('prefill')], ['decode', colour('decode')],
-    [`median ${duration(figures.median_us)}`, colour('median'), 'line'], [`p99 ${duration(figures.p99_us)}`, colour('p99'), 'line dashed']]);
+    [`median of ${of} ${duration(figures.median_us)}`, colour('median'), 'line'], [`p99 of ${of} ${duration(figures.p99_us)}`, colour('p99'), 'line dashed']]);
   draw('latency-chart', 250, (root, width, height) => paintLatency(root, width, height, points, series.step, figures));
   const shown = ['decode', 'prefill', 'all'].filter((phase) => data.latency[phase]);
   let drawn = shown[0];
@@ -43,7 +42,7 @@ function latency() {
     drawn = phase;
     byId('histogram').redraw();
   });
-  const unit = unitOf(figures.max_us), cell = (us) => digits(us / unit.us);
+  const unit = unitOf(data.latency.all.max_us), cell = (us) => digits(us / unit.us);
   table('latency-table', ['tokens', 'count', 'median', 'p99', 'max', 'std dev'], shown.map((phase) => {
     const f = data.latency[phase];
     return [phase, whole(f.count), cell(f.median_us), cell(f.p99_us), cell(f.max_us), cell(f.std_us)];
@@ -51,9 +50,9 @@ function latency() {
 }
 
 function paintLatency(root, width, height, points, step, figures) {
-  const box = { left: 52, right: width - 4, top: 24, bottom: height - 30 };
-  root.setAttribute('aria-label', `Latency of ${data.n_tokens} tokens: median ${duration(figures.median_us)}, largest ${duration(figures.max_us)}`);
-  const unit = unitOf(figures.max_us), y = valueAxis(root, box, figures.max_us * 1.04, unit);
+  const box = { left: 52, right: width - 4, top: 24, bottom: height - 30 }, largest = data.latency.all.max_us;
+  root.setAttribute('aria-label', `Latency of ${data.n_tokens} tokens: median ${duration(figures.median_us)}, largest ${duration(largest)}`);
+  const y = valueAxis(root, box, largest * 1.04, unitOf(largest));
   const each = (box.right - box.left) / data.n_tokens, x = (index) => box.left + index * each;
   const gap = each * step > 4 ? 1 : 0;
   for (const [index, n, least, median, most, run, position, id, phase] of points) {
@@ -70,7 +69,7 @@ function paintLatency(root, width, height, points, step, figures) {
   }
   paintRuns(root, box, x);
   const wanted = Math.max(2, Math.floor(width / 120));
-  for (const tick of ticks(data.n_tokens, wanted).filter(Number.isInteger)) addText(root, x(tick), box.bottom + 17, whole(tick), { 'text-anchor': tick ? 'middle' : 'start' });
+  for (const tick of ticks(data.n_tokens, wanted).filter((at) => Number.isInteger(at) && x(at) < box.right - 56)) addText(root, x(tick), box.bottom + 17, whole(tick), { 'text-anchor': tick ? 'middle' : 'start' });
   addText(root, box.right, box.bottom + 17, 'token', { 'text-anchor': 'end', class: 'strong' });
 }
 
@@ -84,13 +83,13 @@ function paintRuns(root, box, x) {
 }
 
 function paintHistogram(root, width, height, histogram, phase) {
-  const box = { left: 34, right: width - 10, top: 14, bottom: height - 34 }, edges = histogram.edges_us;
+  const box = { left: 44, right: width - 10, top: 26, bottom: height - 34 }, edges = histogram.edges_us;
   const scale = histogram.scale === 'log' ? Math.log : (value) => value;
   const low = scale(edges[0]), span = scale(edges[edges.length - 1]) - low || 1;
   const x = (value) => box.left + ((scale(value) - low) / span) * (box.right - box.left);
   const most = Math.max(...histogram.counts), unit = unitOf(edges[edges.length - 1]);
   root.setAttribute('aria-label', `Histogram of the latency of ${phase} tokens`);
-  const y = valueAxis(root, box, most, { name: 'tokens', us: 1 });
+  const y = valueAxis(root, box, most * 1.08, { name: 'tokens', us: 1 });
   histogram.counts.forEach((count, index) => {
     const left = edges[0] === edges[edges.length - 1] ? box.left : x(edges[index]);
     const right = edges[0] === edges[edges.length - 1] ? box.right : x(edges[index + 1]);

@@ -14,7 +14,7 @@ function stages() {
 function stageRow(stage) {
   const f = stage.figures;
   const name = element('span', { class: 'legend', style: 'margin:0;color:inherit' }, element('span', {}, element('i', { class: 'swatch', style: `background:${colour(stage.stage)}` }), stage.stage));
-  const share = stage.share === null ? '' : element('span', {}, element('span', { class: 'meter' }, element('i', { style: `width:${stage.share * 100}%;background:${colour(stage.stage)}` })), percent(stage.share));
+  const share = stage.share === null ? '' : element('span', {}, element('span', { class: 'meter' }, element('i', { style: `width:${stage.share * 100}%;background:${colour(stage.stage)}` })), element('span', { class: 'percent' }, percent(stage.share)));
   return [name, share, whole(f.count), duration(f.median_us), duration(f.p99_us), duration(f.max_us), duration(f.std_us), spark(f.histogram, stage.stage)];
 }
 

@@ -94,7 +94,7 @@ function lanes(token, factor, zoom) {
   for (const tick of ticks((end * factor) / unit.us, Math.max(2, Math.floor(plot / 110)))) {
     const at = x((tick * unit.us) / factor);
     root.append(svg('line', { class: 'grid', x1: at, x2: at, y1: 0, y2: names.length * row }));
-    addText(root, at, names.length * row + 17, short(tick) + (tick ? '' : ' ' + unit.name), { 'text-anchor': tick ? 'middle' : 'start' });
+    addText(root, at, names.length * row + 17, short(tick) + (tick ? '' : ' ' + unit.name), { 'text-anchor': !tick ? 'start' : at > left + plot - 16 ? 'end' : 'middle' });
   }
   for (const span of spans) {
     const lane = names.indexOf(span.stage === 'expert' ? `expert ${span.expert}` : span.stage), where = span.stage === 'head' || span.stage === 'embedding' ? span.stage : `layer ${span.layer} ${span.stage === 'expert' ? 'expert ' + span.expert : span.stage}`;

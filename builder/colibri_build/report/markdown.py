@@ -21,11 +21,13 @@ def report_to_markdown(report: Report) -> str:
 
 def losses_text(losses: dict[str, int]) -> str:
     """Return what a trace lacks as words: `3 bad frames, 17 dropped records`; nothing if it is whole."""
-    return ", ".join(
-        f"{count} {name.replace('_', ' ').removesuffix('s') if count == 1 else name.replace('_', ' ')}"
-        for name, count in losses.items()
-        if count
-    )
+    return ", ".join(f"{count} {loss_name(name, count)}" for name, count in losses.items() if count)
+
+
+def loss_name(name: str, count: int) -> str:
+    """Return the name of one of trace_events.Losses for a person: `bad frames`, or `bad frame` if it is one."""
+    words = name.replace("_", " ")
+    return words.removesuffix("s") if count == 1 else words
 
 
 def _head(report: Report) -> Iterator[str]:
@@ -60,7 +62,8 @@ def _figures(figures: Figures) -> tuple[object, ...]:
 
 
 def _latency(report: Report) -> Iterator[str]:
-    yield f"## Latency per token ({len(report.tokens)} tokens, {len(report.runs)} runs)"
+    runs = f"{len(report.runs)} run" + ("s" if len(report.runs) > 1 else "")
+    yield f"## Latency per token ({len(report.tokens)} tokens, {runs})"
     yield ""
     rows = [(phase, *_figures(figures)) for phase, figures in report.latency.items() if figures]
     yield from _table(("tokens", *_FIGURES), rows) if rows else ["Timing was not recorded.", ""]

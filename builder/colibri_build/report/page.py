@@ -11,7 +11,7 @@ import jinja2
 from colibri_build.errors import TraceError
 from colibri_build.report.columns import tick_us
 from colibri_build.report.json_text import report_to_json
-from colibri_build.report.markdown import losses_text
+from colibri_build.report.markdown import loss_name, losses_text
 from colibri_build.report.model import Pair, Report, TokenTime
 from colibri_build.report.spans import length_of, spans_of
 from colibri_build.resources import data_dir
@@ -53,7 +53,7 @@ def report_to_page(report: Report, trace: Trace, first_token: int | None = None)
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template("page.html.j2").render(report=report, data=_embedded(data))
+    return environment.get_template("page.html.j2").render(report=report, data=_embedded(data), loss_name=loss_name)
 
 
 def _embedded(data: Any) -> str:
