@@ -149,7 +149,8 @@ static LinkEvent on_frame(Link *link, const uint8_t *body, size_t n, int64_t now
         return drop(link, now);
     }
     if (!link->is_open) {
-        if (body[0] == KIND_DATA || body[0] == KIND_ACK) {
+        bool expects_session = body[0] == KIND_DATA || body[0] == KIND_ACK;
+        if (expects_session && link->reset_is_due == 0) { /* the reason why it is gone says more */
             link->reset_is_due = RESET_NO_SESSION;
         }
         return LINK_NOTHING;

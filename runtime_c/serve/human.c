@@ -42,10 +42,14 @@ static void put_word(const char *text) {
     }
 }
 
-void human_greet(void) {
+void human_leave(void) {
     if (!human.is_line_start) {
         put_text("\n");
     }
+}
+
+void human_greet(void) {
+    human_leave();
     put_text("READY colibri protocol=1 model=");
     put_word(model_name);
     put_text(" digest=");
@@ -192,9 +196,7 @@ void human_answer(const char *text, size_t n) {
 
 void human_end(const Report *report, long long milliseconds) {
     static Writer writer = {.sink = sink};
-    if (!human.is_line_start) {
-        put_text("\n");
-    }
+    human_leave();
     if (report->message[0] != '\0') {
         write_text(&writer, report->message);
         write_text(&writer, "\n");

@@ -12,6 +12,9 @@ void human_greet(void);
 
 void human_prompt(void);
 
+/* Ends a line that was begun, if any: other text follows. */
+void human_leave(void);
+
 /* Edits the line with one typed byte and echoes it. Returns true if that ends a line that is not empty. */
 bool human_type(unsigned char key);
 

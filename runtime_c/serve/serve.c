@@ -97,6 +97,7 @@ static void say_goodbye(void) {
         (void)pump_round(LAST_STEP_MS);
     }
     link_close(&serve_link, RESET_ENDING);
+    human_leave();
     pump_close();
 }
 
