@@ -89,8 +89,16 @@ def _loops_work() -> bool:
             return False
 
 
+def _mounts_work() -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        if subprocess.run(["mount", "-t", "tmpfs", "none", folder], capture_output=True).returncode:
+            return False
+        return subprocess.run(["umount", folder], capture_output=True).returncode == 0
+
+
 # What a device may be on this machine. Files are everywhere; loop devices need root and a kernel that has them.
 MEDIA = ["file", *(["loop"] if _loops_work() else [])]
+MOUNTABLE = MEDIA[1:] if _mounts_work() else []
 
 
 @contextlib.contextmanager

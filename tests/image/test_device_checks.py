@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from image_disks import MEDIA, blank_disk, loop_device
+from image_disks import MEDIA, MOUNTABLE, Made, blank_disk, loop_device
 
 from colibri_build.errors import FlashError
 from colibri_build.image.device import Device, Machine, check_device, description, find_device
@@ -150,6 +150,22 @@ def test_the_kernels_own_words_are_understood() -> None:
     for number in set(numbers):
         with pytest.raises(FlashError, match=r"^/dev/some is in use: .* is mounted at /"):
             check_device(Device(Path("/dev/some"), "some", 10**9, number), Machine(), force=True)
+
+
+def test_a_slot_that_this_kernel_has_mounted_is_refused(first: Made, disk: Path, tmp_path: Path) -> None:
+    """Where this machine can mount; everywhere, the disk is taken while nothing is mounted."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    check_device(find_device(disk, Machine()), Machine(), force=False)
+    for _ in MOUNTABLE:
+        where = f"ro,loop,offset={first.manifest.partitions[1].offset}"
+        subprocess.run(["mount", "-t", "squashfs", "-o", where, str(disk), str(place)], check=True)
+        try:
+            assert (place / "firmware" / "colibri_inference").read_bytes() == first.elf.read_bytes()
+            with pytest.raises(FlashError, match=f"{disk} is in use: loop.* is mounted at {place}; try: umount "):
+                check_device(find_device(disk, Machine()), Machine(), force=True)
+        finally:
+            subprocess.run(["umount", str(place)], check=True)
 
 
 LOOPS = [kind for kind in MEDIA if kind == "loop"]

@@ -51,6 +51,9 @@ def test_from_a_build_to_a_disk_whose_slot_runs(build: Path, built: BuildResult,
         "== write",
         "== read back",
     ]
+    code, _, err = run("flash", build, "--device", disk)
+    assert code == 2
+    assert f"SHA256SUMS cannot be read: no folder of an image; try: {build / 'image'}" in error_line(err)
     code, out, err = run("flash", build / "image", "--device", disk, "--slot", "other", "--json")
     assert (code, err) == (0, "")
     size = (build / "image" / "firmware.squashfs").stat().st_size

@@ -349,6 +349,31 @@ def test_ctrl_c_leaves_the_older_image(update: Made, copy: Path) -> None:
     assert sorted(path.name for path in copy.parent.iterdir()) == ["copy"]
 
 
+def test_what_genimage_started_ends_with_the_command(
+    first: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a file system of the last try is written on while the next one starts."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, text in (("genimage", "sleep 300 & echo $! >$0.pid; wait"), ("mksquashfs", ""), ("mcopy", "")):
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+
+    class Interrupted(Events):
+        def progress(self, what: str, done: int, total: int) -> None:
+            if (tools / "genimage.pid").exists() and (tools / "genimage.pid").read_text().strip():
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_image(first.elf, load_board("cortex-a53"), MODEL, tmp_path / "out", ImageOptions(), Interrupted())
+    sleeper, deadline = Path("/proc") / (tools / "genimage.pid").read_text().strip(), time.monotonic() + 10
+    while sleeper.exists() and "Z" not in (sleeper / "stat").read_text().split()[2]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert [path.name for path in tmp_path.iterdir()] == ["bin"]
+
+
 def test_missing_tools_are_named_with_their_packages(
     first: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

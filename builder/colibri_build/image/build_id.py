@@ -17,7 +17,7 @@ def build_id_of(elf: Path) -> str:
     with elf.open("rb") as stream:
         head = stream.read(64)
         if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
-            raise ImageError(f"{elf} is no 64-bit little-endian ELF file", hint="build again")
+            raise ImageError(f"{elf.name} is no 64-bit little-endian ELF file", hint="build again")
         (at,), (count,) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<H", head, 56)
         stream.seek(at)
         headers = stream.read(count * _PROGRAM_HEADER_BYTES)
@@ -27,7 +27,7 @@ def build_id_of(elf: Path) -> str:
                 found = _in_notes(stream.read(size))
                 if found:
                     return found.hex()
-    raise ImageError(f"{elf} has no build id", hint="build again (the link needs --build-id)")
+    raise ImageError(f"{elf.name} has no build id", hint="build again (the link needs --build-id)")
 
 
 def _in_notes(notes: bytes) -> bytes | None:

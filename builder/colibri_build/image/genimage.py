@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
@@ -139,7 +141,13 @@ def _run(argv: Sequence[str], work: Path, result: Path, expected: int, watcher: 
     try:
         with log.open("wb") as output:
             process = subprocess.Popen(
-                argv, cwd=work, env=variables, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+                argv,
+                cwd=work,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                process_group=0,  # so that what genimage starts ends with it
             )
             _wait(process, result, expected, watcher)
     except OSError as error:
@@ -161,7 +169,7 @@ def _wait(process: subprocess.Popen[bytes], result: Path, expected: int, watcher
                 watcher.progress("written, MiB", min(blocks * SECTOR, expected) // MIB, max(expected // MIB, 1))
     finally:
         if process.poll() is None:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait()
 
 

@@ -96,8 +96,8 @@ def make_image(elf: Path, board: Board, model: str, out: Path, options: ImageOpt
         work, folder = scratch / "work", scratch / "folder"
         for path in (work / "root", work / "in", folder):
             path.mkdir(parents=True)
-        record = _firmware_record(elf, board, model)
-        manifest = _build(elf, board, record, options, work, folder, watcher)
+        record = _stage_root(work / "root", elf, board, model)
+        manifest = _build(board, record, options, work, folder, watcher)
         (folder / MANIFEST_FILE).write_bytes(manifest_json(manifest))
         sums = {name: described(folder / name, name).sha256 for name in SUMMED_FILES}
         (folder / SUMS_FILE).write_text(sums_text(sums), encoding="ascii")
@@ -106,7 +106,6 @@ def make_image(elf: Path, board: Board, model: str, out: Path, options: ImageOpt
 
 
 def _build(
-    elf: Path,
     board: Board,
     record: FirmwareRecord,
     options: ImageOptions,
@@ -116,7 +115,6 @@ def _build(
 ) -> Manifest:
     """Make everything but manifest and sums in `folder`."""
     boot_files = _stage_boot(work / "in", board, record, options.kernel)
-    _stage_root(work / "root", elf, record)
     watcher.stage("make the file system of a slot")
     run_genimage(work, "slot", slot_config(), (SLOT_IMAGE_FILE, record.bytes), watcher)
     slot_image = described(work / "out" / SLOT_IMAGE_FILE, SLOT_IMAGE_FILE)
@@ -154,22 +152,23 @@ def _build(
     )
 
 
-def _firmware_record(elf: Path, board: Board, model: str) -> FirmwareRecord:
-    file = described(elf, elf.name)
-    return FirmwareRecord(board.name, compatible_boards(board.name), build_id_of(elf), model, file.bytes, file.sha256)
-
-
-def _stage_root(root: Path, elf: Path, record: FirmwareRecord) -> None:
-    """Lay out the content of a slot, with modes that do not depend on the user's umask."""
+def _stage_root(root: Path, elf: Path, board: Board, model: str) -> FirmwareRecord:
+    """Lay out the content of a slot, with modes that do not depend on the user's umask, and say what it is."""
     firmware = root / "firmware"
     for folder in (root, firmware, *(root / name for name in _MOUNT_POINTS)):
         folder.mkdir(exist_ok=True)
         folder.chmod(0o755)
-    shutil.copyfile(elf, firmware / elf.name)
+    binary = firmware / "colibri_inference"
+    shutil.copyfile(elf, binary)
+    file = described(binary, binary.name)  # the copy: somebody may be building anew
+    record = FirmwareRecord(
+        board.name, compatible_boards(board.name), build_id_of(binary), model, file.bytes, file.sha256
+    )
     (firmware / "start").write_bytes(_START)
     (firmware / MANIFEST_FILE).write_bytes(firmware_json(record))
-    for name, mode in ((elf.name, 0o755), ("start", 0o755), (MANIFEST_FILE, 0o644)):
+    for name, mode in ((binary.name, 0o755), ("start", 0o755), (MANIFEST_FILE, 0o644)):
         (firmware / name).chmod(mode)
+    return record
 
 
 def _stage_boot(folder: Path, board: Board, record: FirmwareRecord, kernel: Kernel | None) -> dict[str, str]:

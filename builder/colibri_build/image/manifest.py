@@ -164,7 +164,9 @@ def check_sums(folder: Path, names: tuple[str, ...], progress: Progress) -> None
         lines = (folder / SUMS_FILE).read_text(encoding="ascii").splitlines()
         wanted = {name: digest for digest, name in (m.groups() for m in map(_SUM_LINE.fullmatch, lines) if m)}
     except (OSError, ValueError) as error:
-        raise ImageError(f"{folder / SUMS_FILE} cannot be read: no folder of an image", hint=again) from error
+        inner = folder / "image"  # of a build folder
+        hint = str(inner) if (inner / SUMS_FILE).is_file() else again
+        raise ImageError(f"{folder / SUMS_FILE} cannot be read: no folder of an image", hint=hint) from error
     for name in names:
         if name not in wanted:
             raise ImageError(f"{folder / SUMS_FILE} does not name {name}", hint=again)
