@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from image_disks import Made, blank_disk, compile_program, flashed, image_of
+from image_disks import Made, blank_disk, compile_program, copied, flashed, image_of
 
 from support.command_line import Run, runner
 
@@ -43,13 +42,13 @@ def delivered(first: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def disk(delivered: Path, tmp_path: Path) -> Path:
     """A copy of the delivered disk."""
-    return Path(shutil.copyfile(delivered, tmp_path / "disk.img"))
+    return copied(delivered, tmp_path / "disk.img")
 
 
 @pytest.fixture
 def copy(first: Made, tmp_path: Path) -> Path:
     """A copy of the first image folder, to be damaged."""
-    return shutil.copytree(first.folder, tmp_path / "copy")
+    return copied(first.folder, tmp_path / "copy")
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult, flash
+from colibri_build.image.genimage import Watcher
 from colibri_build.image.gpt import find_partition, read_gpt
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import Manifest
-from colibri_build.pipeline import SILENT
 from colibri_build.target.board import load_board
 
 MIB = 1024 * 1024
@@ -40,14 +40,24 @@ def compile_program(path: Path, number: int) -> Path:
     return path
 
 
+class Silent(Watcher):
+    """Nobody looks."""
+
+
 def image_of(elf: Path, out: Path, board: str = "cortex-a53", options: ImageOptions | None = None) -> Manifest:
-    return make_image(elf, load_board(board), MODEL, out, options or ImageOptions(), SILENT)
+    return make_image(elf, load_board(board), MODEL, out, options or ImageOptions(), Silent())
 
 
 def blank_disk(path: Path, size: int = DISK_BYTES) -> Path:
     with path.open("wb") as stream:
         stream.truncate(size)
     return path
+
+
+def copied(source: Path, target: Path) -> Path:
+    """A copy of a file or folder, with its holes."""
+    subprocess.run(["cp", "-r", "--sparse=always", str(source), str(target)], check=True)
+    return target
 
 
 def flashed(folder: Path, disk: Path, slot: str | None = None, force: bool = False) -> FlashResult:

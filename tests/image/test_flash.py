@@ -10,7 +10,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from image_disks import MEDIA, MIB, Made, blank_disk, digest, flashed, image_of, loop_device, medium, partition_bytes
+from image_disks import (
+    MEDIA,
+    MIB,
+    Made,
+    blank_disk,
+    copied,
+    digest,
+    flashed,
+    image_of,
+    loop_device,
+    medium,
+    partition_bytes,
+)
 
 from colibri_build.errors import FlashError, ImageError, ReadBackError
 from colibri_build.image import medium as medium_module
@@ -85,7 +97,7 @@ def test_a_disk_of_the_wrong_size_is_refused_with_figures(first: Made, delivered
         "try: a larger disk, or an image with a smaller --slot-size or --image-size"
     )
     assert not any(disk.read_bytes())
-    cut = Path(shutil.copyfile(delivered, tmp_path / "cut.img"))
+    cut = copied(delivered, tmp_path / "cut.img")
     os.truncate(cut, 30 * MIB)
     assert refusal(first.folder, cut, "b") == (
         f"disk of the wrong size: {cut} has 31457280 bytes (30.0 MiB), its partition firmware-b needs 33554432 "
@@ -134,7 +146,7 @@ def test_a_variant_runs_the_firmware_of_the_board_that_it_varies_and_not_the_oth
 def test_a_damaged_or_truncated_image_is_refused_before_a_byte_is_written(
     first: Made, update: Made, disk: Path, tmp_path: Path, slot: str | None
 ) -> None:
-    folder = shutil.copytree(update.folder, tmp_path / "damaged")
+    folder = copied(update.folder, tmp_path / "damaged")
     name = "firmware.squashfs" if slot else "colibri.img"
     before = digest(disk.read_bytes())
     size = (folder / name).stat().st_size

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from image_disks import Made, blank_disk, partition_bytes
 
+from colibri_build.image import medium
 from colibri_build.image.slots import active_slot
 from colibri_build.pipeline import BuildResult
 from colibri_build.run.process import run_firmware
@@ -156,6 +157,18 @@ def test_a_damaged_image_has_exit_code_2(copy: Path, disk: Path, run: Run) -> No
     assert code == 2
     assert "colibri.img (1 bytes) is damaged or cut off" in error_line(err)
     assert active_slot(disk) == "a"
+
+
+def test_sigterm_in_the_middle_says_the_state(
+    update: Made, disk: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def end(descriptor: int, data: memoryview, offset: int) -> int:
+        raise SystemExit(143)  # as the handler of SIGTERM and SIGHUP does
+
+    monkeypatch.setattr(medium, "_put", end)
+    code, out, err = run("flash", update.folder, "--device", disk, "--slot", "other")
+    assert (code, out) == (143, "")
+    assert f"stopped: slot b of {disk} is half written and not active; slot a is active and untouched\n" in err
 
 
 class Terminal:
