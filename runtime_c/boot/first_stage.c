@@ -2,8 +2,8 @@
  *
  * Loads the modules that /modules/modules lists, waits for the partition labelled firmware-SLOT, makes it the root and
  * becomes /firmware/colibri_inference, still PID 1. SLOT is from `colibri.slot=` on the kernel's command line (default:
- * a); what stands behind ` -- ` there are the firmware's arguments. What fails ends with one line FATAL: ... and the
- * power off: nobody is there who could mend it.
+ * a), the longest wait from `colibri.wait=` in seconds; what stands behind ` -- ` there are the firmware's arguments.
+ * What fails ends with one line FATAL: ... and the power off: nobody is there who could mend it.
  *
  * A program of its own, static and without threads; the firmware shares no code with it. */
 #define _DEFAULT_SOURCE
@@ -26,7 +26,8 @@
 #define MODULES "/modules"
 
 enum {
-    WAIT_MS = 15000, /* for the partition: a slow eMMC behind a slow bus, with a margin */
+    WAIT_S = 15, /* for the partition: a slow eMMC behind a slow bus, with a margin */
+    LONGEST_WAIT_S = 3600,
     STEP_MS = 5,
     MAX_ARGUMENTS = 64,
     NAME_BYTES = 256,
@@ -118,8 +119,20 @@ static char *end_word(char *text) {
     return text;
 }
 
-/* Fills `label` with firmware-SLOT, and returns how many words stand behind ` -- `. */
-static int read_command_line(char label[NAME_BYTES]) {
+/* Whole seconds in digits; anything else is the default. */
+static int seconds(const char *text) {
+    int value = 0;
+    for (const char *digit = text; *digit != '\0'; digit++) {
+        if (*digit < '0' || *digit > '9' || value > LONGEST_WAIT_S) {
+            return WAIT_S;
+        }
+        value = 10 * value + (*digit - '0');
+    }
+    return value > LONGEST_WAIT_S ? LONGEST_WAIT_S : value;
+}
+
+/* Fills `label` with firmware-SLOT and *wait_s, and returns how many words stand behind ` -- `. */
+static int read_command_line(char label[NAME_BYTES], int *wait_s) {
     char line[FILE_BYTES];
     const char *slot = "a";
     bool is_ours = false;
@@ -138,6 +151,8 @@ static int read_command_line(char label[NAME_BYTES]) {
             is_ours = true;
         } else if (strncmp(word, "colibri.slot=", 13) == 0) {
             slot = word + 13;
+        } else if (strncmp(word, "colibri.wait=", 13) == 0) {
+            *wait_s = seconds(word + 13);
         }
     }
     (void)snprintf(label, NAME_BYTES, "firmware-%s", slot);
@@ -179,10 +194,10 @@ static bool find_partition(const char *label, char device[NAME_BYTES]) {
 }
 
 /* Disks are found while this program runs already. */
-static void wait_for_partition(const char *label, char device[NAME_BYTES]) {
+static void wait_for_partition(const char *label, int wait_s, char device[NAME_BYTES]) {
     const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
     for (int waited_ms = 0; !find_partition(label, device); waited_ms += STEP_MS) {
-        if (waited_ms >= WAIT_MS) {
+        if (waited_ms >= 1000 * wait_s) {
             fatal("no partition is labelled", label, 0);
         }
         (void)nanosleep(&step, NULL);
@@ -239,13 +254,14 @@ static _Noreturn void start_firmware(int argc, char **argv, int n_ours) {
 int main(int argc, char **argv) {
     char label[NAME_BYTES];
     char device[NAME_BYTES] = "";
+    int wait_s = WAIT_S;
     mount_one("devtmpfs", "/dev", MS_NOSUID);
     open_console();
     mount_one("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
     mount_one("sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC);
     load_modules();
-    int n_ours = read_command_line(label);
-    wait_for_partition(label, device);
+    int n_ours = read_command_line(label, &wait_s);
+    wait_for_partition(label, wait_s, device);
     mount_root(device);
     switch_root();
     start_firmware(argc, argv, n_ours);

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "port/console.h"
@@ -28,7 +29,7 @@ static const MountPoint proc = {"proc", "/proc", "/proc/self/ns/pid", MS_NOSUID 
 /* A kernel that starts the firmware without an initramfs mounts the root alone, read-only: folders are not made here.
  */
 static const MountPoint others[] = {
-    {"devtmpfs", "/dev", "/dev/console", MS_NOSUID},
+    {"devtmpfs", "/dev", "/dev/null", MS_NOSUID},
     {"sysfs", "/sys", "/sys/class", MS_NOSUID | MS_NODEV | MS_NOEXEC},
     {"tmpfs", "/run", NULL, MS_NOSUID | MS_NODEV},
 };
@@ -56,6 +57,16 @@ static void open_missing_streams(void) {
     }
 }
 
+/* Ignoring SIGCHLD makes the kernel reap whatever ends from now on. Children of who was process 1 before may have ended
+ * already. */
+static void reap_orphans(void) {
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    (void)sigemptyset(&ignore.sa_mask);
+    (void)sigaction(SIGCHLD, &ignore, NULL);
+    while (waitpid(-1, NULL, WNOHANG) > 0) {
+    }
+}
+
 bool pid1_begin(void) {
     if (getpid() != 1) {
         return false;
@@ -70,10 +81,7 @@ bool pid1_begin(void) {
     }
     open_missing_streams();
     console_set_lines(STDIN_FILENO);
-    /* Ignoring it makes the kernel reap: no zombie is left, and no wait is needed. */
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    (void)sigemptyset(&ignore.sa_mask);
-    (void)sigaction(SIGCHLD, &ignore, NULL);
+    reap_orphans();
     (void)reboot(RB_DISABLE_CAD);
     return true;
 }

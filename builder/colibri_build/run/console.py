@@ -129,6 +129,7 @@ class Console:
         found = self._bad.search(self.text, max(self._at, self._checked - _OVERLAP)) if self._bad else None
         self._checked = len(self.text)
         if found:
+            self._at = found.end()  # said once
             self._hear_out()
             line = self.text[found.start() :].partition("\n")[0]
             raise RunError(f"the console says '{line}'{self.tail()}", hint="the boot arguments and the build")
