@@ -62,6 +62,7 @@ static LinkEvent end_session(Link *link, int reason) {
 
 void link_close(Link *link, ResetReason reason) {
     (void)end_session(link, (int)reason);
+    link->is_over = reason == RESET_ENDING;
 }
 
 void link_hang_up(Link *link) {
@@ -142,6 +143,9 @@ static bool is_well_formed(const uint8_t *body, size_t n) {
 }
 
 static LinkEvent on_frame(Link *link, const uint8_t *body, size_t n, int64_t now) {
+    if (link->is_over) {
+        return LINK_NOTHING;
+    }
     if (body[0] == KIND_SYNC) {
         return on_sync(link, body, n, now);
     }

@@ -39,6 +39,7 @@ typedef struct {
     uint32_t boot;
     uint8_t digest[8];
     bool is_open;
+    bool is_over;   /* the firmware ends: nobody is answered any more */
     uint32_t nonce; /* of the open session */
     uint8_t *message;
     size_t message_capacity;

@@ -17,7 +17,8 @@ enum {
     STALL_MS = 2000, /* a line that takes nothing for so long has no reader */
     REOPEN_MS = 200, /* between two tries to open a terminal that went away */
     CLOSE_MS = 2000, /* for the last bytes */
-    DRAIN_MS = 1000
+    DRAIN_MS = 1000,
+    ENDING_STEP_MS = 50
 };
 
 Link serve_link;
@@ -32,6 +33,7 @@ static struct {
     uint8_t in[IN_BYTES];
     size_t n_in;
     size_t at_in;
+    bool is_behind;                /* the last read filled in[] */
     uint8_t out[FRAME_WIRE_BYTES]; /* a frame, or a piece of text */
     size_t n_out;
     size_t at_out;
@@ -156,6 +158,7 @@ static void look_at_input(int64_t now) {
 
 static void receive(int64_t now) {
     ssize_t n = read(pump.tty.in, pump.in, sizeof pump.in);
+    pump.is_behind = n == (ssize_t)sizeof pump.in;
     if (n > 0) {
         pump.n_in = (size_t)n;
         pump.at_in = 0;
@@ -223,10 +226,14 @@ static int wait_until(int64_t now, int milliseconds) {
 /* Sleeps until a byte can be moved. Returns whether one came. */
 static bool wait_for_line(int milliseconds) {
     bool wants_out = pump.at_out < pump.n_out;
+    bool is_ending = interrupted(); /* from then on its descriptor is always ready, and the caller must look */
+    if (is_ending && milliseconds > ENDING_STEP_MS) {
+        milliseconds = ENDING_STEP_MS;
+    }
     struct pollfd waits[3] = {
         {.fd = takes_input() && !pump.has_ended ? pump.tty.in : -1, .events = POLLIN},
         {.fd = wants_out ? pump.tty.out : -1, .events = POLLOUT},
-        {.fd = interrupted() ? -1 : interrupt_wake_fd(), .events = POLLIN},
+        {.fd = is_ending ? -1 : interrupt_wake_fd(), .events = POLLIN},
     };
     return poll(waits, 3, milliseconds) > 0 && waits[0].revents != 0;
 }
@@ -251,7 +258,7 @@ bool pump_round(int milliseconds) {
         return false;
     }
     int64_t now = pump_now();
-    on_event(link_tick(&serve_link, now));
+    pump.is_behind = false;
     if (pump.at_in < pump.n_in) {
         look_at_input(now);
         milliseconds = 0;
@@ -260,10 +267,11 @@ bool pump_round(int milliseconds) {
     if (pump_is_connected() && pump.at_in == pump.n_in && wait_for_line(wait_until(now, milliseconds))) {
         receive(pump_now());
     }
-    if (pump_is_connected()) {
+    if (pump_is_connected() && pump.at_in == pump.n_in && !pump.is_behind) {
+        on_event(link_tick(&serve_link, pump_now())); /* after the bytes: those that came during a long token count */
         transmit(pump_now());
     }
-    return pump.at_in < pump.n_in;
+    return pump.at_in < pump.n_in || pump.is_behind;
 }
 
 static void put_text(char c) {

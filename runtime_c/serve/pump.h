@@ -17,7 +17,7 @@ COLIBRI_MUST_CHECK colibri_status pump_open(const char *path, int baud, Report *
 void pump_close(void);
 
 /* Sends and receives what can be moved, after a wait of at most that long until something can. Stops behind a request
- * that has become whole (serve_link.has_message). Returns whether received bytes are left to be looked at. */
+ * that has become whole (serve_link.has_message). Returns whether more bytes are there. */
 bool pump_round(int milliseconds);
 
 /* Milliseconds of a clock that never goes back. */

@@ -9,7 +9,7 @@
 
 #include "app/options.h"
 #include "link/frame.h"
-#include "serve/pump.h"
+#include "serve/human.h"
 #include "trace/trace.h"
 #if TRACE_COMPILED
 #include "trace/text.h"
@@ -27,13 +27,14 @@ static inline size_t records_next_frame(uint8_t *wire) {
 #endif
 }
 
-/* Writes what waits as text. */
+/* Writes what waits as text, on lines of their own within an answer. */
 static inline void records_print(void) {
 #if TRACE_COMPILED
     TraceRecord record;
     char line[TRACE_LINE_BYTES];
     while (trace_take(&record, 1) == 1) {
-        pump_text(line, trace_text(&record, line));
+        human_leave();
+        human_answer(line, trace_text(&record, line));
     }
 #endif
 }

@@ -63,7 +63,7 @@ class Host:
         self.open_session(0.0, False)
 
     def open_session(self, now: float, send: bool = True) -> None:
-        self.nonce = self.rng.getrandbits(32)
+        self.nonce = self.rng.getrandbits(32) if send else 0  # 0: none is wanted
         self.is_open = False
         self.queue: list[bytes] = []  # DATA frames that are not acknowledged, from seq `base` on
         self.base = self.sent = 0

@@ -13,7 +13,8 @@ STACK_BYTES = 64 * 1024  # of each thread
 CODE_BYTES = 1280 * 1024
 # Text, offsets, merges with ranks and the sorted ids of one vocabulary entry; long vocabularies stay below.
 TOKEN_TABLE_BYTES = 48
-_LINE_BYTES = 16 * 1024  # lines read and written, beside 16 a position
+_LINE_BYTES = 112 * 1024  # lines and messages that are read and written
+_POSITION_BYTES = 88  # prompts, answers, latencies, and the lines that hold them
 _BPE_BYTES = 18  # work memory for each byte of the longest word
 _MOST_WORD_BYTES = 65535
 _RECORD_BYTES, _RECORD_RANKS, _LEAST_RECORDS = 16, 4, 256  # of the ring of a debug build
@@ -64,9 +65,9 @@ def _activation_bytes(n: int, group_size: int) -> int:
 
 
 def buffer_bytes(config: ModelConfig, context: int) -> int:
-    """Static buffers of sampler (8 B a token), prompt, answer and latencies (32 B a position), and tokenizer."""
+    """Static buffers of sampler (8 B a token), lines and messages (88 B a position), and tokenizer."""
     word = min(_MOST_WORD_BYTES, context * _TOKEN_BYTES)
-    return 8 * config.vocab_size + 32 * context + _LINE_BYTES + _BPE_BYTES * word
+    return 8 * config.vocab_size + _POSITION_BYTES * context + _LINE_BYTES + _BPE_BYTES * word
 
 
 def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) -> list[Region]:
@@ -77,7 +78,7 @@ def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) 
     largest = sorted(arena, key=lambda item: -item[1])[:3]
     arena_sum = f"{len(arena)} buffers; largest: " + ", ".join(f"{name} {size} B" for name, size in largest)
     buffers = buffer_bytes(config, context)
-    buffers_sum = f"sampler 8 B x {config.vocab_size} tokens, prompt and answer 32 B x {context} positions, tokenizer"
+    buffers_sum = f"sampler 8 B x {config.vocab_size} tokens, lines {_POSITION_BYTES} B x {context} positions, tokenizer"
     tables = TOKEN_TABLE_BYTES * config.vocab_size
     tables_sum = f"{config.vocab_size} tokens x {TOKEN_TABLE_BYTES} B, an estimate"
     regions = [
