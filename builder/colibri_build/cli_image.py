@@ -17,7 +17,7 @@ from rich.text import Text
 from colibri_build import cli_view, pipeline
 from colibri_build.cli_options import PATH, json_option
 from colibri_build.errors import FlashError, ImageError
-from colibri_build.image.flash import OTHER, FlashEvents, FlashOptions
+from colibri_build.image.flash import OTHER, FlashEvents, FlashOptions, FlashResult
 from colibri_build.image.layout import BOOT, MIB, SLOTS, slot_label
 from colibri_build.image.make import ImageOptions, Kernel
 from colibri_build.image.manifest import IMAGE_FILE, Manifest
@@ -156,14 +156,7 @@ def flash(image_dir: Path, device: Path, **options: Any) -> None:
       colibri-build flash build/cortex-a53/model/image --device /dev/sdb --slot other --yes
     """
     wanted = FlashOptions(options["slot"], options["force"], options["board"])
-    with cli_view.terminal_events(quiet=options["as_json"]) as events:
-        steps = _Steps(events, options["yes"])
-        try:
-            result = pipeline.flash(image_dir, device, wanted, steps)
-        except (KeyboardInterrupt, SystemExit):
-            events.end_bar()
-            click.echo(f"stopped: {steps.last_state}", err=True)
-            raise
+    result = _flash(image_dir, device, wanted, quiet=options["as_json"], yes=options["yes"])
     if not pipeline.is_latest(image_dir, result):
         again = shlex.join(["colibri-build", "image", str(image_dir.absolute().parent)])
         click.echo(
@@ -175,3 +168,15 @@ def flash(image_dir: Path, device: Path, **options: Any) -> None:
     what = f"slot {result.slot}" if result.slot else "the whole image"
     size = cli_view.human_bytes(result.written_bytes)
     click.echo(f"{result.device}: {what} written and read back ({size}); slot {result.active} is active")
+
+
+def _flash(image_dir: Path, device: Path, wanted: FlashOptions, *, quiet: bool, yes: bool) -> FlashResult:
+    """Flash, and say what state the device is in if somebody stops it."""
+    with cli_view.terminal_events(quiet=quiet) as events:
+        steps = _Steps(events, yes)
+        try:
+            return pipeline.flash(image_dir, device, wanted, steps)
+        except (KeyboardInterrupt, SystemExit):
+            events.end_bar()
+            click.echo(f"stopped: {steps.last_state}", err=True)
+            raise

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from colibri_build.errors import ImageError
-from colibri_build.image.layout import BOOT, FIRST_PARTITION, MIB, SECTOR, Layout, slot_label
+from colibri_build.image.layout import BOOT, FIRST_PARTITION, MIB, SECTOR, Layout, Region, slot_label
 from colibri_build.image.manifest import IMAGE_FILE, SLOT_IMAGE_FILE
 from colibri_build.target.commands import environment
 from colibri_build.target.image_tools import missing_packages, search_path
@@ -72,25 +72,7 @@ def slot_config() -> str:
 def disk_config(layout: Layout, boot_files: Mapping[str, str], used: Sequence[str], ids: Ids) -> str:
     """Return the configuration of boot partition and disk. `boot_files`: name in the partition -> input file."""
     files = "\n".join(f'    file "{name}" {{ image = "{source}" }}' for name, source in boot_files.items())
-    parts = []
-    for region in layout.regions:
-        content, kind, more = "", _LINUX, ""
-        if region.name == BOOT:
-            content, kind, more = (
-                f'image = "{BOOT_IMAGE}"',
-                _BASIC_DATA,
-                f"bootable = true\n    offset = {FIRST_PARTITION}",
-            )
-        elif region.name in map(slot_label, used):
-            content = f'image = "{SLOT_IMAGE_FILE}"'
-        parts.append(f"""  partition {region.name} {{
-    {content}
-    {more}
-    size = {region.bytes}
-    partition-type-uuid = "{kind}"
-    partition-uuid = "{ids.uuid(region.name)}"
-  }}""")
-    table = "\n".join(parts)
+    table = "\n".join(_partition(region, used, ids) for region in layout.regions)
     return f"""image {BOOT_IMAGE} {{
   vfat {{
     extraargs = "--invariant -S 512 -i {ids.volume} -n COLIBRI"
@@ -108,6 +90,21 @@ image {IMAGE_FILE} {{
 {table}
 }}
 """
+
+
+def _partition(region: Region, used: Sequence[str], ids: Ids) -> str:
+    content, kind = "", _LINUX
+    if region.name == BOOT:
+        # U-Boot looks for extlinux on the bootable partition.
+        content, kind = f'image = "{BOOT_IMAGE}"\n    bootable = true\n    offset = {FIRST_PARTITION}', _BASIC_DATA
+    elif region.name in map(slot_label, used):
+        content = f'image = "{SLOT_IMAGE_FILE}"'
+    return f"""  partition {region.name} {{
+    {content}
+    size = {region.bytes}
+    partition-type-uuid = "{kind}"
+    partition-uuid = "{ids.uuid(region.name)}"
+  }}"""
 
 
 def require_tools() -> None:

@@ -48,6 +48,7 @@ from colibri_build.image.manifest import (
     SLOT_IMAGE_FILE,
     SUMMED_FILES,
     SUMS_FILE,
+    FileEntry,
     FirmwareRecord,
     Manifest,
     SwitchRecord,
@@ -106,50 +107,45 @@ def make_image(elf: Path, board: Board, model: str, out: Path, options: ImageOpt
 
 
 def _build(
-    board: Board,
-    record: FirmwareRecord,
-    options: ImageOptions,
-    work: Path,
-    folder: Path,
-    watcher: Watcher,
+    board: Board, record: FirmwareRecord, options: ImageOptions, work: Path, folder: Path, watcher: Watcher
 ) -> Manifest:
     """Make everything but manifest and sums in `folder`."""
     boot_files = _stage_boot(work / "in", board, record, options.kernel)
+    sources = tuple(described(work / "in" / source, name) for name, source in boot_files.items())
     watcher.stage("make the file system of a slot")
     run_genimage(work, "slot", slot_config(), (SLOT_IMAGE_FILE, record.bytes), watcher)
-    slot_image = described(work / "out" / SLOT_IMAGE_FILE, SLOT_IMAGE_FILE)
-    sources = {name: described(work / "in" / source, name) for name, source in boot_files.items()}
-    layout = make_layout(
-        boot_bytes([source.bytes for source in sources.values()]),
-        slot_bytes(slot_image.bytes, board.flash_budget_bytes, options.slot_mib),
-        options.image_mib,
-    )
+    slot = described(work / "out" / SLOT_IMAGE_FILE, SLOT_IMAGE_FILE)
+    layout = _layout(board, options, slot, sources)
     used = SLOTS if options.fill_both else SLOTS[:1]
-    content = json.dumps([slot_image.sha256, *(source.sha256 for source in sources.values()), used, str(layout)])
-    ids = Ids(hashlib.sha256(content.encode()).hexdigest())
+    ids = _ids(slot, sources, used, layout)
     (work / "out" / SLOT_IMAGE_FILE).rename(work / "in" / SLOT_IMAGE_FILE)
     watcher.stage("make the disk")
-    content_bytes = len(used) * slot_image.bytes + sum(source.bytes for source in sources.values())
-    run_genimage(work, "disk", disk_config(layout, boot_files, used, ids), (IMAGE_FILE, content_bytes), watcher)
+    expected = len(used) * slot.bytes + sum(source.bytes for source in sources)
+    run_genimage(work, "disk", disk_config(layout, boot_files, used, ids), (IMAGE_FILE, expected), watcher)
     watcher.stage("hash what was made")
     image = work / "out" / IMAGE_FILE
     switch = _checked_switch(image, layout)
-    ranges = hashed(image, _mapped(work / "out" / BOOT_IMAGE, layout, slot_image.bytes, used))
+    ranges = hashed(image, _mapped(work / "out" / BOOT_IMAGE, layout, slot.bytes, used))
     (folder / MAP_FILE).write_text(block_map_text(layout.bytes, ranges), encoding="utf-8")
     image.rename(folder / IMAGE_FILE)
     (work / "in" / SLOT_IMAGE_FILE).rename(folder / SLOT_IMAGE_FILE)
     mapped = sum(span.bytes for span in ranges)
-    return Manifest(
-        record,
-        layout.bytes,
-        mapped,
-        ids.uuid("disk"),
-        layout.regions,
-        used,
-        slot_image,
-        switch,
-        tuple(sources.values()),
+    disk = ids.uuid("disk")
+    return Manifest(record, layout.bytes, mapped, disk, layout.regions, used, slot, switch, sources)
+
+
+def _layout(board: Board, options: ImageOptions, slot: FileEntry, sources: tuple[FileEntry, ...]) -> Layout:
+    return make_layout(
+        boot_bytes([source.bytes for source in sources]),
+        slot_bytes(slot.bytes, board.flash_budget_bytes, options.slot_mib),
+        options.image_mib,
     )
+
+
+def _ids(slot: FileEntry, sources: tuple[FileEntry, ...], used: tuple[str, ...], layout: Layout) -> Ids:
+    """Derive the identifiers from everything that makes an image what it is."""
+    content = json.dumps([slot.sha256, *(source.sha256 for source in sources), used, str(layout)])
+    return Ids(hashlib.sha256(content.encode()).hexdigest())
 
 
 def _stage_root(root: Path, elf: Path, board: Board, model: str) -> FirmwareRecord:

@@ -38,8 +38,8 @@ class FirmwareRecord:
 
 
 @dataclass(frozen=True)
-class SlotImage:
-    """The file for an update of one slot."""
+class FileEntry:
+    """A file of an image: the one for an update of one slot, or one of the boot partition."""
 
     name: str
     bytes: int
@@ -65,9 +65,9 @@ class Manifest:
     disk_uuid: str
     partitions: tuple[Region, ...]
     used: tuple[str, ...]  # slots that hold the firmware
-    slot_image: SlotImage
+    slot_image: FileEntry
     switch: SwitchRecord
-    boot_files: tuple[SlotImage, ...]  # every file of the boot partition
+    boot_files: tuple[FileEntry, ...]  # every file of the boot partition
 
 
 def compatible_boards(board: str) -> tuple[str, ...]:
@@ -126,9 +126,9 @@ def _manifest(record: dict[str, Any]) -> Manifest:
     fields["firmware"] = _firmware(fields["firmware"])
     fields["partitions"] = tuple(Region(**region) for region in fields["partitions"])
     fields["used"] = tuple(fields["used"])
-    fields["slot_image"] = SlotImage(**fields["slot_image"])
+    fields["slot_image"] = FileEntry(**fields["slot_image"])
     fields["switch"] = SwitchRecord(**fields["switch"])
-    fields["boot_files"] = tuple(SlotImage(**file) for file in fields["boot_files"])
+    fields["boot_files"] = tuple(FileEntry(**file) for file in fields["boot_files"])
     manifest = Manifest(**fields)
     sizes = (manifest.image_bytes, manifest.mapped_bytes, manifest.slot_image.bytes, manifest.switch.offset)
     if not all(type(size) is int and size >= 0 for size in sizes):
@@ -136,9 +136,9 @@ def _manifest(record: dict[str, Any]) -> Manifest:
     return manifest
 
 
-def described(path: Path, name: str) -> SlotImage:
+def described(path: Path, name: str) -> FileEntry:
     """Return size and hash of a file under the name that it has in an image."""
-    return SlotImage(name, path.stat().st_size, sha256_with_progress(path, lambda *_: None))
+    return FileEntry(name, path.stat().st_size, sha256_with_progress(path, lambda *_: None))
 
 
 def sha256_with_progress(path: Path, progress: Progress) -> str:
