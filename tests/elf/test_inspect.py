@@ -120,7 +120,7 @@ def test_a_sound_binary_passes_every_check(
     report = Case(tmp_path, monkeypatch, where, libc=True).inspect()
     assert failed(report) == {}
     assert report.ok
-    assert len(report.checks) == 16 + bool(target(*where)[0].cpu.errata)
+    assert len(report.checks) == 17 + bool(target(*where)[0].cpu.errata)
     assert report.deepest_stack[0][1] > 0
 
 
