@@ -53,6 +53,7 @@ class Console:
 
         Raises RunError if the peer is gone or has said something bad.
         """
+        self._check()  # what came with the last match
         data = self._receive(timeout_s)
         self._check()
         return data

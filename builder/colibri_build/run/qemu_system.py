@@ -101,7 +101,7 @@ class QemuSystem:
 
     def wait_ready(self, timeout_s: float = 60.0) -> str:
         """Wait for the firmware's READY line and return it."""
-        return self.expect(r"(?m)^READY colibri .*\n", timeout_s).rstrip()
+        return self.expect(r"READY colibri .*\n", timeout_s).rstrip()
 
     def write(self, text: str) -> None:
         """Type text on the console."""
