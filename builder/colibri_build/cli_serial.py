@@ -121,13 +121,14 @@ def _parsed(arguments: tuple[str, ...]) -> dict[str, Any]:
     modes = [name for name in ("prompt", "tokens", "selftest", "info") if wanted[name] not in (None, False)]
     if len(modes) != 1:
         raise ColibriError("one of --prompt, --tokens, --selftest and --info is wanted", hint='-- --prompt "TEXT"')
+    wanted["ids_of_prompt"] = None if wanted["tokens"] is None else _ids(wanted["tokens"])
     return wanted
 
 
 def _generate(client: Client, wanted: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
     """Stream an answer to standard output, as the firmware does; a line end follows it."""
     options = GenerateOptions(wanted["max_tokens"] or 0, wanted["temperature"], wanted["top_p"], wanted["seed"])
-    prompt = wanted["prompt"] if wanted["tokens"] is None else _ids(wanted["tokens"])
+    prompt = wanted["prompt"] if wanted["ids_of_prompt"] is None else wanted["ids_of_prompt"]
     status = client.generate(prompt, options, _writer(wanted["ids"]), timeout_s)
     if status["tokens"]:
         _write(b"\n")

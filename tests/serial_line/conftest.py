@@ -55,10 +55,20 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fake_native(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fake(tmp_path_factory.mktemp("native") / BINARY_NAME, "native")
+
+
+@pytest.fixture(scope="session")
+def fake_a53(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fake(tmp_path_factory.mktemp("a53") / BINARY_NAME, "aarch64")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory, fake_a53: Path) -> Path:
     """The folder of a finished A53 build around the fake model, whose answers the fake boards give."""
     out = tmp_path_factory.mktemp("built")
-    build_fake(out / BINARY_NAME, "aarch64")
+    (out / BINARY_NAME).symlink_to(fake_a53)
     write_golden(out, {}, GOLDEN)
     options = {"context": 64, "max_threads": 2}
     toolchain = {"name": "debian-gcc", "request": "auto", "version": "12"}

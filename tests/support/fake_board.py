@@ -20,6 +20,8 @@ from support.device_model import BOOT_TEXT, DeviceModel
 
 CHUNK_BYTES = 16
 STEP_S = 0.02
+NO_HOST_STEP_S = 0.003
+HOST_OPENS_S = 0.02
 Change = Callable[[bytes], bytes]
 
 
@@ -131,10 +133,15 @@ class FakeBoard:
         self.backend = backend if backend is not None else DeviceModel()
         self.faults = faults if faults is not None else Faults()
         self._bytes_per_s = baud / 10
-        self._master, self._console = pty.openpty()
-        tty.setraw(self._console)
+        self._master, console = pty.openpty()
+        tty.setraw(console)
         os.set_blocking(self._master, False)
-        self.port = os.ttyname(self._console)
+        self.port = os.ttyname(console)
+        os.close(console)
+        self._has_host = False
+        self._starts_at: float | None = (
+            None  # a host opens the port and throws away what it finds: then the board starts
+        )
         self.n_to_host = 0
         self._to_host, self._to_board = _Lane(), _Lane()
         self._lock = threading.Lock()
@@ -164,9 +171,8 @@ class FakeBoard:
     def unplug(self) -> None:
         """Pull the cable: the device is gone."""
         self._stop.set()
-        for descriptor in (self._master, self._console):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.close(self._master)
 
     def _run(self) -> None:
         try:
@@ -179,26 +185,46 @@ class FakeBoard:
                 self.error = error
 
     def _wait(self) -> None:
+        if not self._has_host:  # select would return at once
+            time.sleep(NO_HOST_STEP_S)
+            return
         due = min(self._to_host.due(self._bytes_per_s), self._to_board.due(self._bytes_per_s))
         watched = [self._master]
         if isinstance(self.backend, FirmwareProcess):
             watched.append(self.backend.fileno())
-        wait_s = min(STEP_S, max(0.0, due - time.monotonic()))
+        wait_s = min(STEP_S, max(0.001, due - time.monotonic()))
         if isinstance(self.backend, DeviceModel) and self.backend.is_busy:
             wait_s = min(wait_s, 0.002)
-        ready, _, _ = select.select(watched, [], [], wait_s)
-        if not ready and wait_s < 0.001:
-            time.sleep(0.001)
+        select.select(watched, [], [], wait_s)
 
     def _step(self, now: float) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._to_board.push(self.faults.to_board(os.read(self._master, 4096)), now)
+        received = self._receive(now)
+        if self._starts_at is None or now < self._starts_at:
+            return
+        self._to_board.push(self.faults.to_board(received), now)
         self.backend.feed(self._to_board.pop(now, self._bytes_per_s))
         self.backend.tick(now)
         self._to_host.push(self.faults.to_host(self.backend.take()), now)
         data = self._to_host.pop(now, self._bytes_per_s)
-        if data:
+        if data and self._has_host:
             self._deliver(data)
+
+    def _receive(self, now: float) -> bytes:
+        """What the host has sent. EIO: no host has the port open."""
+        data = b""
+        try:
+            data = os.read(self._master, 4096)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            self._has_host = False
+            return b""
+        self._has_host = True
+        if self._starts_at is None:
+            self._starts_at = now + HOST_OPENS_S
+        return data
 
     def _deliver(self, data: bytes) -> None:
         before, self.n_to_host = self.n_to_host, self.n_to_host + len(data)

@@ -92,6 +92,7 @@ class Client:
     def __init__(self, link: Link) -> None:
         self.link = link
         self._last_request = 0
+        self._asked = 0.0  # when the last request was sent
 
     def connect(self) -> Peer:
         """Open a session unless one is open; after a pause of more than 10 s the board has closed it. Raises RunError."""
@@ -204,14 +205,14 @@ class Client:
 
     def _next(self, request: int, op: Op, deadline: float) -> tuple[int, bytes]:
         """Return (op, fields) of the next answer to a request; the late ones of others are dropped."""
-        started, probed = time.monotonic(), False
+        probed = False
         while True:
             message = self.link.receive(min(deadline, time.monotonic() + _PROBE_S))
             if message is None:
                 if time.monotonic() >= deadline:
-                    waited = f"{time.monotonic() - started:.1f} s"
+                    waited = f"{time.monotonic() - self._asked:.1f} s"
                     raise DeadlineError(
-                        f"no answer to {op.name} within {waited}", hint="a longer timeout, or fewer tokens"
+                        f"no end of {op.name} within {waited}", hint="a longer timeout, or fewer tokens"
                     )
                 if not probed and self.link.silent_s() > _PROBE_S:  # the link counts the time until it is acknowledged
                     self.link.send(struct.pack("<BH", Op.PING, _PROBE_REQUEST))
@@ -230,6 +231,7 @@ class Client:
 
     def _send(self, op: Op, fields: bytes) -> int:
         self._last_request = self._last_request % (_PROBE_REQUEST - 1) + 1
+        self._asked = time.monotonic()
         self.link.send(struct.pack("<BH", op, self._last_request) + fields)
         return self._last_request
 
