@@ -17,6 +17,7 @@ from rich.text import Text
 from colibri_build import __version__, cli_view, pipeline
 from colibri_build.build_folder import is_as_inspected, open_build
 from colibri_build.cli_image import flash, image
+from colibri_build.cli_initramfs import initramfs
 from colibri_build.cli_monitor import monitor
 from colibri_build.cli_options import (
     PATH,
@@ -196,6 +197,8 @@ def verify(
       colibri-build verify build/cortex-a53/model --port /dev/ttyUSB0
     """
     if port is not None:
+        if threads:
+            raise ColibriError("--threads with --port: the board chooses", hint="leave one of them out")
         record = verify_over_serial(open_build(build_dir), port, baud, device, not no_qemu, as_json)
         if as_json:
             _print_json(record)
@@ -370,6 +373,7 @@ def quantize(checkpoint: Path, out: Path, **options: Any) -> None:
 
 cli.add_command(quantize)
 cli.add_command(report)
+cli.add_command(initramfs)
 cli.add_command(image)
 cli.add_command(flash)
 cli.add_command(monitor)

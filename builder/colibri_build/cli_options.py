@@ -49,7 +49,7 @@ def set_help_style() -> None:
         "colibri-build": [
             {"name": "Make a firmware", "commands": ["build", "quantize", "plan"]},
             {"name": "Look at a finished build", "commands": ["run", "verify", "inspect", "report"]},
-            {"name": "Bring it to a board", "commands": ["image", "flash"]},
+            {"name": "Bring it to a board", "commands": ["image", "flash", "initramfs", "monitor"]},
             {"name": "What is there", "commands": ["boards", "toolchains", "doctor"]},
         ]
     }

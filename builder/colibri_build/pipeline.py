@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -45,8 +46,10 @@ from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
 from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
 from colibri_build.files import read_text, sha256_of, write_whole
+from colibri_build.image.first_stage import compile_first_stage
 from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult
 from colibri_build.image.flash import flash as flash_image
+from colibri_build.image.initramfs import write_initramfs
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import Manifest
 from colibri_build.pack.reader import load_quantized, read_model_folder
@@ -63,6 +66,7 @@ from colibri_build.resources import cache_folder, code_digest
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
 from colibri_build.target.board import Board, load_board
+from colibri_build.target.kernel import read_modules
 from colibri_build.target.toolchain import VENDOR, Toolchain, resolve_toolchain
 
 DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
@@ -385,6 +389,15 @@ def image(build_dir: Path, out: Path | None, options: ImageOptions, events: Even
     folder = out or built.out / "image"
     with taken(built.out):
         return folder, make_image(built.elf, built.board, model, folder, options, events)
+
+
+def initramfs(board: str, toolchain: str, modules: Path | None, out: Path) -> list[str]:
+    """Make the initramfs for a board and return its modules' names; `modules` is their folder (None: none)."""
+    paths = () if modules is None else read_modules(modules)
+    with tempfile.TemporaryDirectory(prefix="colibri-initramfs-") as folder:
+        first_stage = compile_first_stage(resolve_toolchain(load_board(board), toolchain), Path(folder) / "init")
+        write_initramfs(first_stage, paths, out)
+    return [path.name for path in paths]
 
 
 def flash(folder: Path, device: Path, options: FlashOptions, events: FlashEvents) -> FlashResult:

@@ -9,7 +9,7 @@ import pytest
 from colibri_build.errors import RunError
 from colibri_build.run.qemu_system import BootLoader, DirectBoot, Hardware, QemuSystem, qemu_command
 from colibri_build.target.board import load_board
-from colibri_build.target.kernel import find_kernel
+from colibri_build.target.kernel import find_kernel, read_kernel
 
 BOARD = load_board("cortex-a53")
 
@@ -21,19 +21,22 @@ def boot(tmp_path: Path) -> DirectBoot:
     return DirectBoot(tmp_path / "vmlinuz", tmp_path / "initrd")
 
 
-def test_a_missing_kernel_names_the_script(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"no kernel for aarch64 in .*; try: scripts/fetch_kernel.sh"):
-        find_kernel("aarch64", tmp_path)
-    (tmp_path / "vmlinuz").touch()
+def test_a_missing_kernel_names_the_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLIBRI_CACHE", str(tmp_path))
+    with pytest.raises(RunError, match=r"no kernel modules in .*; try: scripts/fetch_kernel.sh"):
+        find_kernel("aarch64")
     (tmp_path / "modules").write_text("sdhci.ko\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"lacks sdhci.ko; try: remove that folder"):
-        find_kernel("aarch64", tmp_path)
+        read_kernel(tmp_path)
+    (tmp_path / "sdhci.ko").touch()
+    with pytest.raises(RunError, match=r"lacks vmlinuz; try: remove that folder"):
+        read_kernel(tmp_path)
 
 
 def test_a_kernel_folder_of_the_users_own(tmp_path: Path) -> None:
-    for name, text in {"vmlinuz": "", "modules": "a.ko\nb.ko\n", "a.ko": "", "b.ko": ""}.items():
+    for name, text in {"vmlinuz": "", "modules": "b.ko\na.ko\n", "a.ko": "", "b.ko": ""}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    assert [path.name for path in find_kernel("aarch64", tmp_path).modules] == ["a.ko", "b.ko"]
+    assert [path.name for path in read_kernel(tmp_path).modules] == ["b.ko", "a.ko"]
 
 
 def test_a_pc_has_no_emulated_machine(boot: DirectBoot) -> None:
