@@ -12,7 +12,7 @@ fail() {
 
 goal=${1:-demo}
 demo_packages="gcc libc6-dev binutils gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
-test_packages="clang lld llvm chromium qemu-user qemu-system-arm u-boot-qemu genimage mtools dosfstools squashfs-tools bmap-tools fdisk gdisk"
+test_packages="clang lld llvm chromium qemu-user qemu-system-arm u-boot-qemu genimage mtools dosfstools squashfs-tools bmap-tools fdisk gdisk picocom tio"
 case $goal in
 demo) packages=$demo_packages extras="" ;;
 test) packages="$demo_packages $test_packages" extras="[dev]" ;;

@@ -354,6 +354,33 @@ def cpu_ticks(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
+def test_what_came_during_a_long_token_is_read_behind_it(start_fake: Start) -> None:
+    """Else a board that computes slowly would fall behind its host, request by request."""
+    line = connected(start_fake(fake="slow"))
+    running = line.request(GENERATE, generate_fields(b"V", flags=2))
+    pings = [line.request(PING, bytes(200)) for _ in range(80)]
+    answers = [line.answer() for _ in [running, *pings]]
+    assert [(op, number) for op, number, _ in answers] == [*((PONG, number) for number in pings), (DONE, running)]
+
+
+def test_no_message_harms_the_firmware(start_fake: Start) -> None:
+    line = connected(start_fake())
+    rng = random.Random(4)
+    for _ in range(600):
+        op = rng.choice([INFO, GENERATE, GENERATE, GENERATE, CANCEL, SELFTEST, STATS, TRACE, PING, rng.randrange(256)])
+        fields = rng.randbytes(rng.choice([0, 1, 2, 3, 20, 21, 22, 25, 60, 300, 3000]))
+        if op == GENERATE and rng.random() < 0.7:
+            fields = generate_fields(fields, max_tokens=rng.randrange(5), flags=rng.randrange(5))
+        if op != SHUTDOWN:
+            line.host.send(message(op, rng.randrange(4), fields)[: rng.choice([1, 2, 9999, 9999, 9999])])
+        line.step(0)
+    line.until(lambda: not line.host.queue, "acknowledgement of everything")
+    line.connect()
+    line.host.messages.clear()
+    assert_answer(line.generate(b"abc"), b"abc")
+    assert line.host.violations == []
+
+
 def test_json_answers_are_longer_than_a_window(start_fake: Start) -> None:
     """INFO and DONE take several frames; with window 1 each waits for the one before."""
     board = start_fake()
