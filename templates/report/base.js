@@ -1,5 +1,8 @@
 /* Everything that the sections share: data, elements, SVG, units, tooltip. */
 const data = JSON.parse(document.getElementById('data').textContent);
+/* Every expert of the model, by layer, then expert; none without routing and timing. */
+const experts = data.experts.map(([tokens, share, weight, time], index) => ({
+  layer: Math.floor(index / data.model.n_experts), expert: index % data.model.n_experts, tokens, share, weight, time }));
 const STAGES = ['', 'attention', 'router', 'expert', 'head', 'embedding', 'experts']; // by the record's byte
 const byId = (id) => document.getElementById(id);
 const colour = (name) => `var(--${name})`;
@@ -50,14 +53,14 @@ function ticks(most, wanted) {
 }
 const short = (value) => String(+value.toPrecision(6));
 
-/* Colour of a share 0..1 on the sequential scale. */
-function heat(part) {
-  const at = Math.max(0, Math.min(1, part)) * 2, upper = at > 1;
-  const weight = Math.round((upper ? at - 1 : at) * 100);
-  return `color-mix(in oklab, var(--heat-${upper ? 2 : 1}) ${weight}%, var(--heat-${upper ? 1 : 0}))`;
-}
-/* Text on it: the scale's other end. */
-const heatInk = (part) => (part > 0.52 ? 'var(--heat-0)' : 'var(--ink)');
+/* The sequential scale as classes q0 .. q50, for cells (background, text on it) and shapes (fill). */
+const LEVELS = 50;
+const heatClass = (part) => 'q' + Math.round(Math.max(0, Math.min(1, part)) * LEVELS);
+document.head.append(element('style', {}, [...Array(LEVELS + 1).keys()].map((level) => {
+  const at = (level / LEVELS) * 2, upper = at > 1, weight = Math.round((upper ? at - 1 : at) * 100);
+  const css = `color-mix(in oklab, var(--heat-${upper ? 2 : 1}) ${weight}%, var(--heat-${upper ? 1 : 0}))`;
+  return `.q${level}{background:${css};color:var(${at > 1.04 ? '--heat-0' : '--ink'})}rect.q${level}{fill:${css}}text.q${level}{fill:var(${at > 1.04 ? '--heat-0' : '--ink'})}`;
+}).join('\n')));
 
 function legend(target, entries) {
   byId(target).replaceChildren(...entries.map(([name, css, kind]) => element('span', {},

@@ -1,5 +1,5 @@
 /* Sections in the order of the page; one without data takes itself away. */
-for (const section of [cards, latency, stages, experts, pairs, timeline, memory, comparison]) section();
+for (const section of [cards, latency, stages, expertMap, pairs, timeline, memory, comparison]) section();
 
 table('records-table', ['record', 'count'], Object.entries(data.records).map(([kind, count]) => [kind, whole(count)]), 'Records');
 table('runs-table', ['run', 'source', 'positions', 'prefill', 'decode'], data.runs.slice(0, 50).map((run, index) => [

@@ -61,7 +61,7 @@ def visit(page: str, folder: Path, script: str = "", width: int = 1280, dark: bo
     command += ["--blink-settings=preferredColorScheme=0"] if dark else []
     environment = {**os.environ, "HOME": str(folder), "DBUS_SESSION_BUS_ADDRESS": "disabled:"}
     command += ["--dump-dom", file.as_uri()]
-    run = subprocess.run(command, capture_output=True, timeout=60, env=environment, check=False)
+    run = subprocess.run(command, capture_output=True, timeout=240, env=environment, check=False)
     assert run.returncode == 0, run.stderr.decode()
     dom = run.stdout.decode()
     found = re.search(r'data-said="([^"]*)"', dom)

@@ -82,9 +82,11 @@ def test_a_slow_line_gives_the_same_events_as_a_file(size: int) -> None:
     assert whole[1] == b"[    0.000000] Booting Linux\r\n> hello\r\n"
 
 
-def test_a_log_with_time_stamps_is_read() -> None:
+def test_a_log_with_time_stamps_and_colours_is_read() -> None:
     writer = example(2, 2)
-    stamped = b"".join(b"2026-03-01T12:00:00.123 ttyS2: " + line + b"\n" for line in writer.text().splitlines())
+    stamped = b"".join(
+        b"\x1b[2m2026-03-01T12:00:00.123 ttyS2: " + line + b"\x1b[0m\n" for line in writer.text().splitlines()
+    )
     assert decoded(stamped)[0] == decoded(writer.text())[0]
 
 

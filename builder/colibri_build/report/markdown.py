@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from colibri_build.report.model import Comparison, Difference, Figures, Report
+from colibri_build.report.model import Comparison, Difference, ExpertUse, Figures, Report
 
 _MOST_LAYERS = 64  # rows of the expert table; a larger model is for the page and JSON
+_MOST_COLUMNS = 16
 _MOST_PAIRS = 10
 
 
@@ -88,11 +89,23 @@ def _experts(report: Report) -> Iterator[str]:
     yield "## Experts: share of tokens"
     yield ""
     n = report.model.n_experts
+    columns = [str(expert) for expert in range(n)] if n <= _MOST_COLUMNS else ["most used"]
     rows = []
     for layer in report.layers[:_MOST_LAYERS]:
-        shares = [f"{use.share:.1%}" for use in report.experts[layer.layer * n : (layer.layer + 1) * n]]
-        rows.append((layer.layer, layer.decisions, layer.effective_experts, *shares))
-    yield from _table(("layer", "tokens", "effective experts", *map(str, range(n))), rows)
+        uses = report.experts[layer.layer * n : (layer.layer + 1) * n]
+        rows.append((layer.layer, layer.decisions, layer.effective_experts, *_shares(uses)))
+    yield from _table(("layer", "tokens", "effective experts", *columns), rows)
+    if len(report.layers) > _MOST_LAYERS:
+        yield f"The first {_MOST_LAYERS} of {len(report.layers)} layers."
+        yield ""
+
+
+def _shares(uses: Sequence[ExpertUse]) -> list[str]:
+    """The share of every expert, or the most used ones by name where they are too many for columns."""
+    if len(uses) <= _MOST_COLUMNS:
+        return [_percent(use.share) for use in uses]
+    top = sorted(uses, key=lambda use: (-use.tokens, use.expert))[:_MOST_COLUMNS]
+    return [", ".join(f"{use.expert} ({_percent(use.share)})" for use in top)]
 
 
 def _pairs(report: Report) -> Iterator[str]:

@@ -35,6 +35,10 @@ def report_to_page(report: Report, trace: Trace, first_token: int | None = None)
         )
     data = report_to_json(report) | {
         "tokens": [],
+        "experts": [[e.tokens, e.share, e.mean_weight, e.median_us] for e in report.experts],  # by layer, then expert
+        "placed": [[e.layer, e.expert, e.address, e.bytes] for e in report.memory.experts] if report.memory else [],
+        "holes": [[hole.address, hole.bytes] for hole in report.memory.holes] if report.memory else [],
+        "memory": report.memory and {"total": report.memory.total_bytes, "span": report.memory.span_bytes},
         "n_tokens": n_tokens,
         "series": _series(report.tokens),
         "timeline": _timeline(trace, first_token),

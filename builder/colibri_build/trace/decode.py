@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ _SEQUENCES = 1 << 16
 _LONGEST_LINE = 8192  # bytes without a line end; more is text, whatever it begins with
 _RECORD_RANKS = 4
 _MOST_LOST = 0xFFFF
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")  # a terminal's log may have it at the end of a line
 
 
 class TraceDecoder:
@@ -123,7 +125,7 @@ class TraceDecoder:
         if not tag:
             yield ConsoleText(line)
             return
-        event = read_line(line[tag.start() :].decode("utf-8", "replace"))
+        event = read_line(_COLOUR.sub(b"", line[tag.start() :]).decode("utf-8", "replace"))
         if not whole and isinstance(event, Token) and event.ticks is None:
             event = None  # its id may go on
         if event is not None:
