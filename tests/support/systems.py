@@ -30,7 +30,7 @@ DISK_BYTES = 128 * MIB  # a power of two, as SD cards have it
 GOLDEN_TOKENS = 12
 ARM_BOARDS = ("cortex-a53", "tda4vm")
 STDIN = ("--stdin", f"--max-tokens={GOLDEN_TOKENS}")
-BOOT_TIMEOUT_S = 90.0  # 2 to 4 s on a machine with nothing else to do
+BOOT_TIMEOUT_S = 180.0  # 2 to 4 s where nothing else runs; tests may share two cores with much else
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from colibri_build.errors import ToolchainError
+from colibri_build.errors import RunError, ToolchainError
 from colibri_build.resources import cache_folder, data_dir
 from colibri_build.target.board import Board, board_names, load_board
 from colibri_build.target.commands import find_program, run_quietly
 from colibri_build.target.image_tools import TOOLS, missing_packages
+from colibri_build.target.kernel import fetched_folder, read_kernel
 from colibri_build.target.toolchain import AUTO_ORDER, Toolchain, resolve_toolchain
 
 LEAST_PYTHON = (3, 11)
@@ -54,7 +55,7 @@ def diagnose(environ: Mapping[str, str] | None = None) -> list[Finding]:
     for board in boards.values():
         findings += _toolchains(board, env)
     findings += [_emulator(board, env) for board in boards.values()]
-    return [*findings, _image_tools(env), _apt(env), _disk(env)]
+    return [*findings, _image_tools(env), _system_emulation(env), _apt(env), _disk(env)]
 
 
 def _one_board_an_arch() -> dict[str, Board]:
@@ -125,6 +126,18 @@ def _image_tools(env: Mapping[str, str]) -> Finding:
     if missing:
         detail = f"optional, for colibri-build image: {install}"
     return Finding("image tools", True, detail, install)
+
+
+def _system_emulation(env: Mapping[str, str]) -> Finding:
+    """Optional: only the emulation of a whole board needs it (docs/system-emulation.md)."""
+    name, install = "system emulation", "sudo apt-get install qemu-system-arm u-boot-qemu && scripts/fetch_kernel.sh"
+    if not find_program("qemu-system-aarch64", env):
+        return Finding(name, True, f"optional, qemu-system-aarch64 is not there: {install}", install)
+    try:
+        kernel = read_kernel(fetched_folder(env))
+    except RunError as error:
+        return Finding(name, True, f"optional, {error}", install)
+    return Finding(name, True, f"qemu-system-aarch64, Linux {kernel.release}", install)
 
 
 def _apt(env: Mapping[str, str]) -> Finding:

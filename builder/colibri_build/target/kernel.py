@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,9 +29,9 @@ def find_kernel(arch: str) -> KernelFiles:
     return read_kernel(fetched_folder())
 
 
-def fetched_folder() -> Path:
+def fetched_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder in which scripts/fetch_kernel.sh keeps its kernel. It need not exist."""
-    return cache_folder() / "kernel-arm64" / "current"
+    return cache_folder(environ) / "kernel-arm64" / "current"
 
 
 def read_kernel(folder: Path) -> KernelFiles:
