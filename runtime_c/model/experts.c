@@ -35,9 +35,9 @@ static void hidden_panels(void *argument, int begin, int end) {
         int start = rank * HIDDEN_PANELS;
         int first = begin > start ? begin - start : 0;
         int last = end - start < HIDDEN_PANELS ? end - start : HIDDEN_PANELS;
-        uint64_t trace_start = trace_ticks();
+        trace_share_begin(start_ticks);
         gate_and_up(job, rank, first, last);
-        trace_expert_share(rank, trace_start);
+        trace_share_end(start_ticks, rank);
     }
 }
 
@@ -47,11 +47,11 @@ static void output_panels(void *argument, int begin, int end) {
     int n = last_row_of(&job->experts[0]->down, end) - row;
     memset(arena.mixed + row, 0, (size_t)n * sizeof(float));
     for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-        uint64_t trace_start = trace_ticks();
+        trace_share_begin(start_ticks);
         Input hidden = {arena.gate[rank], &job->hidden[rank]};
         product(MODEL_EXPERT_FORMAT, &job->experts[rank]->down, hidden, arena.down[rank], begin, end);
         KERNEL(add_scaled)(arena.mixed + row, arena.down[rank] + row, arena.routing.weights[rank], n);
-        trace_expert_share(rank, trace_start);
+        trace_share_end(start_ticks, rank);
     }
     KERNEL(add)(arena.x + row, arena.mixed + row, n);
 }
@@ -75,9 +75,9 @@ colibri_status experts_block(int layer) {
     }
     threads_run(hidden_panels, &job, MODEL_TOP_K * HIDDEN_PANELS);
     for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-        uint64_t trace_start = trace_ticks();
+        trace_share_begin(start_ticks);
         KERNEL(quantize_activation)(arena.gate[rank], MODEL_HIDDEN_DIM, &job.hidden[rank]);
-        trace_expert_share(rank, trace_start);
+        trace_share_end(start_ticks, rank);
     }
     threads_run(output_panels, &job, panels_of(MODEL_DIM));
     trace_experts(layer, arena.routing.experts);

@@ -45,7 +45,7 @@ uint64_t trace_ticks(void) {
     return trace_active & TRACE_TIMING ? clock_ticks() : 0;
 }
 
-void trace_expert_share(int rank, uint64_t start) {
+void trace_add_share(int rank, uint64_t start) {
     if (trace_active & TRACE_TIMING) {
         shares[thread].ticks[rank] += clock_ticks() - start;
     }

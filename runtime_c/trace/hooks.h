@@ -1,5 +1,6 @@
-/* The places where a debug build records what it does (TRACE.md). In a firmware without --debug the hooks are nothing,
- * and no .c file of this folder is part of it: not one byte of the binary is theirs. */
+/* The places where a debug build records what it does (TRACE.md). In a firmware without --debug the hooks are no text
+ * at all (an empty inline function would still sway a compiler's choices), and no .c file of this folder is part of it:
+ * not one byte of the binary is theirs. */
 #ifndef COLIBRI_TRACE_HOOKS_H
 #define COLIBRI_TRACE_HOOKS_H
 
@@ -30,39 +31,29 @@ void trace_flush(void);
  * within a second is dropped. */
 void trace_finish(void);
 #else
-static inline void trace_token_begin(void) {
-}
-static inline void trace_token_end(int position, int token) {
-    (void)position;
-    (void)token;
-}
-static inline void trace_phase(TracePhase phase) {
-    (void)phase;
-}
-static inline void trace_flush(void) {
-}
-static inline void trace_finish(void) {
-}
+#define trace_token_begin()
+#define trace_token_end(position, token)
+#define trace_phase(phase)
+#define trace_flush()
+#define trace_finish()
 #endif
 
 #if DEBUG_ROUTING
 /* experts[MODEL_TOP_K] and their weights, by rank */
 void trace_routing(int layer, const int *experts, const float *weights);
 #else
-static inline void trace_routing(int layer, const int *experts, const float *weights) {
-    (void)layer;
-    (void)experts;
-    (void)weights;
-}
+#define trace_routing(layer, experts, weights)
 #endif
 
 #if DEBUG_TIMING
 /* Ends a stage, which began where the one before it, or the token's begin, ended. */
 void trace_stage(TraceStage stage, int layer);
 
-/* Adds the time since `start` (of trace_ticks) to the expert of that rank; any thread. */
+/* Around a share of one chosen expert's work, on any thread: `start` is a new variable. */
+#define trace_share_begin(start) uint64_t start = trace_ticks()
+#define trace_share_end(start, rank) trace_add_share(rank, start)
 uint64_t trace_ticks(void);
-void trace_expert_share(int rank, uint64_t start);
+void trace_add_share(int rank, uint64_t start);
 
 /* Records what the threads have spent on each chosen expert. Call it before the end of the stage TRACE_EXPERTS. */
 void trace_experts(int layer, const int *experts);
@@ -70,24 +61,11 @@ void trace_experts(int layer, const int *experts);
 /* Says which thread of the team, 1 .. MODEL_MAX_THREADS - 1, the caller is; without it, it is thread 0. */
 void trace_thread(int index);
 #else
-static inline void trace_stage(TraceStage stage, int layer) {
-    (void)stage;
-    (void)layer;
-}
-static inline uint64_t trace_ticks(void) {
-    return 0;
-}
-static inline void trace_expert_share(int rank, uint64_t start) {
-    (void)rank;
-    (void)start;
-}
-static inline void trace_experts(int layer, const int *experts) {
-    (void)layer;
-    (void)experts;
-}
-static inline void trace_thread(int index) {
-    (void)index;
-}
+#define trace_stage(stage, layer)
+#define trace_share_begin(start)
+#define trace_share_end(start, rank)
+#define trace_experts(layer, experts)
+#define trace_thread(index)
 #endif
 
 #endif
