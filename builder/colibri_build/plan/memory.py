@@ -78,7 +78,9 @@ def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) 
     largest = sorted(arena, key=lambda item: -item[1])[:3]
     arena_sum = f"{len(arena)} buffers; largest: " + ", ".join(f"{name} {size} B" for name, size in largest)
     buffers = buffer_bytes(config, context)
-    buffers_sum = f"sampler 8 B x {config.vocab_size} tokens, lines {_POSITION_BYTES} B x {context} positions, tokenizer"
+    buffers_sum = (
+        f"sampler 8 B x {config.vocab_size} tokens, lines {_POSITION_BYTES} B x {context} positions, tokenizer"
+    )
     tables = TOKEN_TABLE_BYTES * config.vocab_size
     tables_sum = f"{config.vocab_size} tokens x {TOKEN_TABLE_BYTES} B, an estimate"
     regions = [
