@@ -214,7 +214,9 @@ int64_t link_deadline(const Link *link) {
     int64_t deadline = link->decoder.n_pending > 0 ? link->last_byte_ms + LINK_TEXT_MS : INT64_MAX;
     if (link->is_open) {
         deadline = earlier(deadline, link->last_heard_ms + LINK_SILENCE_MS);
-        deadline = earlier(deadline, link->last_sent_ms + LINK_KEEP_ALIVE_MS);
+        if (!link->ack_is_due) { /* else it waits for the line alone */
+            deadline = earlier(deadline, link->last_sent_ms + LINK_KEEP_ALIVE_MS);
+        }
         deadline = earlier(deadline, sender_deadline(&link->sender));
     }
     return deadline;

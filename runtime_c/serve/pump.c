@@ -37,7 +37,7 @@ static struct {
     uint8_t out[FRAME_WIRE_BYTES]; /* a frame, or a piece of text */
     size_t n_out;
     size_t at_out;
-    int64_t moved_ms; /* when the line last took a byte, or had nothing to take */
+    int64_t moved_ms; /* when the line last took a byte, or was given the first one to take */
     bool is_stalled;
     char text[TEXT_BYTES];
     size_t n_text;
@@ -179,6 +179,7 @@ static void fill_output(int64_t now) {
         return;
     }
     pump.at_out = 0;
+    pump.moved_ms = now;
     pump.n_out = pump.n_text < sizeof pump.out ? pump.n_text : sizeof pump.out;
     memcpy(pump.out, pump.text, pump.n_out);
     pump.n_text -= pump.n_out;
@@ -188,9 +189,6 @@ static void fill_output(int64_t now) {
     }
     if (pump.n_out == 0 && serve_link.is_open) {
         pump.n_out = records_next_frame(pump.out);
-    }
-    if (pump.n_out == 0) {
-        pump.moved_ms = now;
     }
 }
 
