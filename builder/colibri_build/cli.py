@@ -34,11 +34,13 @@ from colibri_build.cli_options import (
 )
 from colibri_build.cli_report import report
 from colibri_build.cli_serial import (
+    Place,
     baud_option,
     port_option,
     require_board_verified,
     run_over_serial,
     verify_over_serial,
+    wait_ready_option,
 )
 from colibri_build.elf.inspect import report_to_json
 from colibri_build.errors import ColibriError, InspectError
@@ -175,6 +177,7 @@ def plan(**options: Any) -> None:
 @device_option
 @port_option
 @baud_option
+@wait_ready_option
 @click.option("--no-qemu", is_flag=True, help="With --port: do not run the prompts under QEMU, too.")
 @json_option
 def verify(
@@ -183,6 +186,7 @@ def verify(
     device: str,
     port: str | None,
     baud: int | None,
+    wait_ready: float,
     no_qemu: bool,
     as_json: bool,
 ) -> None:
@@ -199,7 +203,7 @@ def verify(
     if port is not None:
         if threads:
             raise ColibriError("--threads with --port: the board chooses", hint="leave one of them out")
-        record = verify_over_serial(open_build(build_dir), port, baud, device, not no_qemu, as_json)
+        record = verify_over_serial(open_build(build_dir), Place(port, baud, wait_ready), device, not no_qemu, as_json)
         if as_json:
             _print_json(record)
         require_board_verified(record)
@@ -242,6 +246,7 @@ def inspect(build_dir: Path, as_json: bool) -> None:
 @device_option
 @port_option
 @baud_option
+@wait_ready_option
 @click.option("--prompt", metavar="TEXT", help="Answer TEXT; the same as -- --prompt TEXT.")
 @click.option(
     "--timeout",
@@ -257,6 +262,7 @@ def run(
     device: str,
     port: str | None,
     baud: int | None,
+    wait_ready: float,
     prompt: str | None,
     timeout: float,
     arguments: tuple[str, ...],
@@ -273,7 +279,7 @@ def run(
     built = open_build(build_dir)
     arguments = (*arguments, "--prompt", prompt) if prompt is not None else arguments
     if port is not None:
-        sys.exit(run_over_serial(built, port, baud, arguments, timeout))
+        sys.exit(run_over_serial(built, Place(port, baud, wait_ready), arguments, timeout))
     runner = runner_for(built.board, device)
 
     def through(stream: BinaryIO) -> Callable[[bytes], None]:

@@ -15,10 +15,11 @@ from colibri_build.cli_keys import Keys, LineEditor
 from colibri_build.cli_monitor_output import JsonOutput, LiveOutput, Output, PlainOutput, Several
 from colibri_build.cli_options import PATH
 from colibri_build.cli_serial import baud_option, port_help
-from colibri_build.errors import ColibriError
+from colibri_build.errors import ColibriError, RunError
 from colibri_build.run.client import Client, TraceMask
 from colibri_build.run.diagnosis import other_baud
 from colibri_build.run.link import Link
+from colibri_build.run.port_faults import DisconnectedError
 from colibri_build.run.serial_port import DEFAULT_BAUD, SerialPort
 from colibri_build.run.verify_serial import require_same_model
 from colibri_build.trace.decode import TraceDecoder
@@ -84,10 +85,12 @@ class Monitor:
     def _answer(self, prompt: str) -> None:
         self._has_asked = True
         self._output.asked(prompt)
-        status = self._client.generate(
-            prompt, on_token=lambda index, token, text: self._output.answer(index, token, text)
-        )
-        self._output.done(status)
+        try:
+            self._output.done(self._client.generate(prompt, on_token=self._output.answer))
+        except DisconnectedError:
+            raise
+        except RunError as error:  # a reset, a refusal: the next prompt may go better
+            self._output.note(str(error))
 
     def _take_text(self, data: bytes) -> None:
         self._show(self.decoder.feed(data))

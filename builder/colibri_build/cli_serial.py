@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import rich_click as click
@@ -26,25 +27,41 @@ port_option = click.option("--port", metavar="URL", help=port_help)
 baud_option = click.option(
     "--baud", type=click.IntRange(min=50), metavar="N", help="Baud rate of --port. Default: the board profile's."
 )
+wait_ready_option = click.option(
+    "--wait-ready",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="With --port: first listen so long for READY of a board that boots, without sending a byte. Default: do not.",
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a board is: `baud` None is the board profile's; `wait_ready_s` as --wait-ready says."""
+
+    port: str
+    baud: int | None
+    wait_ready_s: float
 
 
 @contextmanager
-def board_at(built: Built, port: str, baud: int | None) -> Iterator[Client]:
+def board_at(built: Built, place: Place) -> Iterator[Client]:
     """Open a session with the board that holds a build. Raises RunError, or VerifyError for another model."""
-    with SerialPort.open(port, baud or built.board.console.baud) as line, Client(Link(line)) as client:
+    baud = place.baud or built.board.console.baud
+    with SerialPort.open(place.port, baud) as line, Client(Link(line)) as client:
+        client.link.wait_ready(place.wait_ready_s)
         require_same_model(client.connect(), built.model)
         yield client
 
 
-def verify_over_serial(
-    built: Built, port: str, baud: int | None, device: str, emulate: bool, quiet: bool
-) -> Mapping[str, Any]:
+def verify_over_serial(built: Built, place: Place, device: str, emulate: bool, quiet: bool) -> Mapping[str, Any]:
     """`verify --port`: ask the board, then QEMU; show both and each difference. Returns the JSON record."""
     kind = "qemu-user" if device == "auto" else device
     runner = runner_for(built.board, kind) if emulate else None
     with cli_view.terminal_events(quiet=quiet) as events:
-        events.stage(f"ask the golden prompts over {port}")
-        with board_at(built, port, baud) as client:
+        events.stage(f"ask the golden prompts over {place.port}")
+        with board_at(built, place) as client:
             board = verify_board(client, built.golden, on_progress=events.progress)
         emulated = None
         if runner is not None:
@@ -95,10 +112,10 @@ class _Usage(click.Command):
         )
 
 
-def run_over_serial(built: Built, port: str, baud: int | None, arguments: tuple[str, ...], timeout_s: float) -> int:
+def run_over_serial(built: Built, place: Place, arguments: tuple[str, ...], timeout_s: float) -> int:
     """`run --port`: what the firmware's own options ask for, on the board. Returns the firmware's exit code."""
     wanted = _parsed(arguments)
-    with board_at(built, port, baud) as client:
+    with board_at(built, place) as client:
         if wanted["info"]:
             click.echo(json.dumps(client.info()))
             return 0

@@ -14,7 +14,7 @@ from colibri_build.run.link import Link
 from colibri_build.run.serial_port import SerialPort
 from serial_line.conftest import Connect, Serve
 from support.command_line import Run, error_line
-from support.device_model import DIGEST, DeviceModel
+from support.device_model import DIGEST, READY, DeviceModel
 from support.fake_board import wrong_baud
 
 pytestmark = pytest.mark.usefixtures("hasty")
@@ -138,3 +138,26 @@ def test_the_ports_usual_faults_have_exit_code_4(run: Run, built: Path) -> None:
     code, _, err = run("verify", built, "--port", "/dev/ttyNONE9")
     assert code == 4
     assert error_line(err).startswith("error: there is no port /dev/ttyNONE9; try: ")
+
+
+def test_a_boot_loader_is_not_stopped_by_our_bytes(run: Run, serve: Serve, built: Path) -> None:
+    class Booting(DeviceModel):
+        n_typed = 0
+
+        def feed(self, data: bytes) -> None:
+            if not self.serves:
+                self.n_typed += len(data)
+            super().feed(data)
+
+        def tick(self, now: float) -> None:
+            self.started = getattr(self, "started", now)
+            if not self.serves and now - self.started > 0.6:
+                self.serves = True
+                self._say(READY)
+            super().tick(now)
+
+    board = Booting(serves=False)
+    assert run("run", built, "--wait-ready", "20", "--port", serve(board).port, "--prompt", "abc")[0] == 0
+    assert board.n_typed == 0
+    impatient = serve(Booting(serves=False)).port
+    assert run("run", built, "--port", impatient, "--prompt", "abc")[0] == 4

@@ -313,3 +313,11 @@ def test_a_line_is_edited_by_characters() -> None:
     assert editor.type(b"no\x15yes\x01") == []
     assert editor.text == "yes"
     assert editor.type(b"\n") == ["yes"]
+
+
+def test_a_reset_in_the_middle_of_an_answer_does_not_end_the_watch(serve: Serve, watch: Watch) -> None:
+    board = serve(DeviceModel(token_s=0.01), reset_at=400)
+    done = watch("--port", board.port, "--trace", "routing", keys="abc\nxy\n")
+    assert done.returncode == 0
+    assert "-- the board was reset in the middle of the answer" in done.stderr
+    assert "-- eos, 2 tokens" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -14,6 +16,8 @@ from colibri_build.run.link import Link
 from colibri_build.run.runner import runner_for
 from colibri_build.run.serial_port import SerialPort
 from colibri_build.target.board import load_board
+from colibri_build.trace.read import read_traces
+from support.builds import PROMPTS, build_tiny, quick_board
 from support.command_line import Run, error_line
 from support.fake_board import FakeBoard, Faults, FirmwareProcess, cr_to_newline, newline_to_crlf, noise
 from support.fake_firmware import fake_answer, text_of
@@ -127,3 +131,35 @@ def test_the_human_mode_answers_in_a_plain_terminal(boards: Boards) -> None:
         while b"-- eos, 24 tokens" not in said and time.monotonic() < deadline:
             said += line.read(0.1)
     assert b"\r\ndefghijklmnopqrstuvwxyz\r\n-- eos, 24 tokens, " in said
+
+
+def test_a_debug_build_is_verified_watched_and_reported(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole bench: a real model, built with traces, on a line of 115200 baud."""
+    built = build_tiny(tmp_path, quick_board(tmp_path), debug=("memory", "routing", "timing"))
+    raw = tmp_path / "trace.bin"
+    with FakeBoard(FirmwareProcess([str(built.firmware.elf), "--serve"])) as board:
+        code, out, err = run("verify", built.out, "--port", board.port)
+        assert code == 0, err
+        assert out.count(built.golden[0].logits_hash) == 4
+        reader, writer = os.pipe()
+        os.write(writer, f"{PROMPTS[0]}\n".encode())
+        os.close(writer)
+        with os.fdopen(reader) as stdin, monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", stdin)
+            code, _, err = run(
+                "monitor", "--port", board.port, "--build", built.out, "--trace", "routing,timing", "--log-raw", raw
+            )
+        assert code == 0, err
+        said = re.search(r"(\d+) tokens traced, (\d+) records dropped, 0 trace frames lost, 0 bad frames", err)
+        assert said, err
+        assert board.backend.overruns == 0  # type: ignore[attr-defined]
+    trace = read_traces([raw])
+    assert trace.info.digest == built.folder.digest[:16]
+    # The model is quicker than the line, so the ring may drop; then the board says so, and the tokens that lack nothing do.
+    assert int(said[1]) == sum(1 for _ in trace.tokens)
+    assert int(said[2]) == trace.losses.dropped_records
+    whole = [token for token in trace.tokens if token.token.lost == 0]
+    assert whole
+    assert all(len(token.routing) == built.folder.config.n_layers for token in whole)

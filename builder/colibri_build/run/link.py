@@ -122,6 +122,14 @@ class Link:
                 return self.peer
         raise no_session(self.port, self.heard, self._deframer, SYNC_TRIES * SYNC_INTERVAL_S)
 
+    def wait_ready(self, seconds: float) -> bool:
+        """Wait until a firmware says READY, without sending a byte, which would stop a boot loader. False: it did not."""
+        self.heard.forget_text()
+        until = time.monotonic() + seconds
+        while not self.heard.said_ready() and time.monotonic() < until:
+            self.pump(until - time.monotonic())
+        return self.heard.said_ready()
+
     def close(self) -> None:
         """End the session, if one is open; the board goes back to its human mode. The port stays open."""
         if self._is_open:

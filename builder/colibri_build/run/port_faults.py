@@ -24,6 +24,10 @@ _PLAIN_WORDS = {
 _SCHEMES = "socket://HOST:PORT, rfc2217://HOST:PORT, unix:PATH, loop:// or a device"
 
 
+class DisconnectedError(RunError):
+    """A line that was lost while it was open: unplugged, or its server gone."""
+
+
 def check(url: str) -> None:
     """Raise RunError for a device path that is no serial port, or that a program has locked by the old custom."""
     scheme, is_url, place = url.partition("://")
@@ -70,13 +74,13 @@ def cannot_open(url: str, error: Exception, baud: int) -> RunError:
     return RunError(f"cannot open {url}: {reason}", hint=_ports_hint())
 
 
-def disconnected(url: str, error: Exception) -> RunError:
+def disconnected(url: str, error: Exception) -> DisconnectedError:
     """Return what to tell about a line that was lost while it was open."""
     others = holders(url) if "://" not in url and not url.startswith("unix:") else []
     hint = (
         f"end {', '.join(others)}, which reads the port, too" if others else "check plug, power and cable; run it again"
     )
-    return RunError(f"device disconnected: {url} ({_reason(error)})", hint=hint)
+    return DisconnectedError(f"device disconnected: {url} ({_reason(error)})", hint=hint)
 
 
 def holders(url: str, with_us: bool = False) -> list[str]:
