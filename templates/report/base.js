@@ -2,7 +2,13 @@
 const data = JSON.parse(document.getElementById('data').textContent);
 /* Every expert of the model, by layer, then expert; none without routing and timing. */
 const experts = data.experts.map(([tokens, share, weight, time], index) => ({
-  layer: Math.floor(index / data.model.n_experts), expert: index % data.model.n_experts, tokens, share, weight, time }));
+  layer: Math.floor(index / data.model.n_experts),
+  expert: index % data.model.n_experts,
+  tokens,
+  share,
+  weight,
+  time,
+}));
 const STAGES = ['', 'attention', 'router', 'expert', 'head', 'embedding', 'experts']; // by the record's byte
 const byId = (id) => document.getElementById(id);
 const colour = (name) => `var(--${name})`;
@@ -38,14 +44,19 @@ function duration(us) {
   return digits(us / unit.us) + ' ' + unit.name;
 }
 function bytes(count) {
-  const units = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]];
+  const units = [
+    ['GiB', 2 ** 30],
+    ['MiB', 2 ** 20],
+    ['KiB', 2 ** 10],
+  ];
   const unit = units.find(([, size]) => Math.abs(count) >= size);
   return unit ? digits(count / unit[1]) + ' ' + unit[0] : whole(count) + ' bytes';
 }
 
 /* Round steps of an axis from 0 to `most`: about `wanted` of them. */
 function ticks(most, wanted) {
-  const rough = most / wanted, power = 10 ** Math.floor(Math.log10(rough));
+  const rough = most / wanted,
+    power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough);
   const found = [];
   for (let i = 0; i * step <= most * 1.0001; i++) found.push(i * step);
@@ -56,15 +67,33 @@ const short = (value) => String(+value.toPrecision(6));
 /* The sequential scale as classes q0 .. q50, for cells (background, text on it) and shapes (fill). */
 const LEVELS = 50;
 const heatClass = (part) => 'q' + Math.round(Math.max(0, Math.min(1, part)) * LEVELS);
-document.head.append(element('style', {}, [...Array(LEVELS + 1).keys()].map((level) => {
-  const at = (level / LEVELS) * 2, upper = at > 1, weight = Math.round((upper ? at - 1 : at) * 100);
-  const css = `color-mix(in oklab, var(--heat-${upper ? 2 : 1}) ${weight}%, var(--heat-${upper ? 1 : 0}))`;
-  return `.q${level}{background:${css};color:var(${at > 1.04 ? '--heat-0' : '--ink'})}rect.q${level}{fill:${css}}text.q${level}{fill:var(${at > 1.04 ? '--heat-0' : '--ink'})}`;
-}).join('\n')));
+document.head.append(
+  element(
+    'style',
+    {},
+    [...Array(LEVELS + 1).keys()]
+      .map((level) => {
+        const at = (level / LEVELS) * 2,
+          upper = at > 1,
+          weight = Math.round((upper ? at - 1 : at) * 100);
+        const css = `color-mix(in oklab, var(--heat-${upper ? 2 : 1}) ${weight}%, var(--heat-${upper ? 1 : 0}))`;
+        return `.q${level}{background:${css};color:var(${at > 1.04 ? '--heat-0' : '--ink'})}rect.q${level}{fill:${css}}text.q${level}{fill:var(${at > 1.04 ? '--heat-0' : '--ink'})}`;
+      })
+      .join('\n'),
+  ),
+);
 
 function legend(target, entries) {
-  byId(target).replaceChildren(...entries.map(([name, css, kind]) => element('span', {},
-    element('i', { class: 'swatch ' + (kind || ''), style: kind ? `border-color:${css}` : `background:${css}` }), name)));
+  byId(target).replaceChildren(
+    ...entries.map(([name, css, kind]) =>
+      element(
+        'span',
+        {},
+        element('i', { class: 'swatch ' + (kind || ''), style: kind ? `border-color:${css}` : `background:${css}` }),
+        name,
+      ),
+    ),
+  );
 }
 
 function tabs(target, entries, choose) {
@@ -83,11 +112,25 @@ function tabs(target, entries, choose) {
 
 /* A table: columns are names, rows arrays of texts or elements; the first cell of a row is its heading. */
 function table(target, columns, rows, caption) {
-  byId(target).replaceChildren(element('table', { class: 'plain' },
-    caption ? element('caption', {}, caption) : null,
-    element('thead', {}, element('tr', {}, ...columns.map((name) => element('th', { scope: 'col' }, name)))),
-    element('tbody', {}, ...rows.map((row) => element('tr', {}, ...row.map((cell, index) =>
-      element(index ? 'td' : 'th', index ? {} : { scope: 'row' }, cell)))))));
+  byId(target).replaceChildren(
+    element(
+      'table',
+      { class: 'plain' },
+      caption ? element('caption', {}, caption) : null,
+      element('thead', {}, element('tr', {}, ...columns.map((name) => element('th', { scope: 'col' }, name)))),
+      element(
+        'tbody',
+        {},
+        ...rows.map((row) =>
+          element(
+            'tr',
+            {},
+            ...row.map((cell, index) => element(index ? 'td' : 'th', index ? {} : { scope: 'row' }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /* Draw now and whenever the width changes: text in a chart keeps its size. */
@@ -98,11 +141,14 @@ function draw(target, height, paint) {
     const width = Math.floor(box.clientWidth);
     if (!width || width === last) return;
     last = width;
-    const root = svg('svg', { width, height: typeof height === 'function' ? height(width) : height, role: 'img' });
-    paint(root, width, +root.getAttribute('height'));
+    const root = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img' });
+    paint(root, width, height);
     box.replaceChildren(root);
   }
-  box.redraw = () => { last = 0; again(); };
+  box.redraw = () => {
+    last = 0;
+    again();
+  };
   new ResizeObserver(again).observe(box);
   again();
 }
@@ -115,7 +161,15 @@ function addText(root, x, y, text, attributes) {
 function valueAxis(root, box, most, unit) {
   const y = (value) => box.bottom - (value / most) * (box.bottom - box.top);
   for (const tick of ticks(most / unit.us, 4)) {
-    root.append(svg('line', { class: tick ? 'grid' : 'axis', x1: box.left, x2: box.right, y1: y(tick * unit.us), y2: y(tick * unit.us) }));
+    root.append(
+      svg('line', {
+        class: tick ? 'grid' : 'axis',
+        x1: box.left,
+        x2: box.right,
+        y1: y(tick * unit.us),
+        y2: y(tick * unit.us),
+      }),
+    );
     addText(root, box.left - 8, y(tick * unit.us) + 4, short(tick), { 'text-anchor': 'end' });
   }
   addText(root, box.left - 8, box.top - 10, unit.name, { 'text-anchor': 'end' });
@@ -136,7 +190,9 @@ document.addEventListener('pointermove', (event) => {
   tip.style.left = Math.max(8, left) + 'px';
   tip.style.top = (above ? event.clientY - tip.offsetHeight - 12 : event.clientY + 18) + 'px';
 });
-document.addEventListener('pointerleave', () => { tip.hidden = true; });
+document.addEventListener('pointerleave', () => {
+  tip.hidden = true;
+});
 
 function hide(section) {
   byId(section).remove();

@@ -57,7 +57,6 @@ class TraceDecoder:
         for item in self._frames.give_up():
             found += self._item(item)
         self.losses.partial_records += self._frames.n_bad - n_bad
-        self._frames.n_bad = n_bad
         if TAG.search(self._line):
             return found + list(self._text_line(bytes(self._line), whole=False))
         return found + self._rest()
