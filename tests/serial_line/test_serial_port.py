@@ -15,6 +15,7 @@ import tty
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pexpect
 import pytest
 import serial
 import serial.rfc2217
@@ -263,6 +264,17 @@ def test_a_port_that_another_program_holds_names_it(terminal: tuple[int, str]) -
     assert re.fullmatch(rf"{name} is held by .*python.* \(pid {other.pid}\).*", error.what), error.what
     assert error.exit_code == 4
     SerialPort.open(name).close()
+
+
+@pytest.mark.parametrize("program", ["picocom", "tio"])
+def test_a_port_that_a_terminal_program_holds_names_it(terminal: tuple[int, str], program: str) -> None:
+    name = terminal[1]
+    child = pexpect.spawn(program, [name], timeout=10)
+    try:
+        child.expect("(?i)connected|terminal ready")
+        assert fault(lambda: SerialPort.open(name)).what == f"{name} is held by {program} (pid {child.pid})"
+    finally:
+        child.close(force=True)
 
 
 def test_a_port_is_ours_alone(terminal: tuple[int, str]) -> None:

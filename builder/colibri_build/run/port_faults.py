@@ -62,7 +62,7 @@ def cannot_open(url: str, error: Exception, baud: int) -> RunError:
     if number in (errno.EACCES, errno.EPERM):
         return _no_permission(url)
     if number in (errno.EBUSY, errno.EAGAIN):
-        return _held(url, holders(url, with_us=True))
+        return _held(url, holders(url) or holders(url, with_us=True))
     if number == errno.ENOENT:
         return RunError(f"there is no port {url}", hint=_ports_hint())
     if number in (errno.EIO, errno.ENXIO, errno.ENODEV):
