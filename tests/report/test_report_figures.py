@@ -79,6 +79,14 @@ def test_the_latency_of_a_stage_is_that_of_its_records(report: Report, text: str
     assert found.share == (None if stage == "expert" else pytest.approx(sum(ticks) / whole, abs=1e-6))
 
 
+def test_each_layer_has_the_median_of_its_own_stages(report: Report, text: str) -> None:
+    assert len(report.layer_stages) == 3 * 4
+    for item in report.layer_stages:
+        ticks = re.findall(rf"^\[TIME\] layer_{item.layer} {item.stage}: (\d+) ticks", text, re.M)
+        assert item.count == len(ticks)
+        assert item.median_us == pytest.approx(statistics.median(map(int, ticks)) * 0.016, abs=0.001)
+
+
 def test_the_shares_of_a_token_add_up_to_all_of_it(report: Report) -> None:
     assert sum(stage.share for stage in report.stages if stage.share is not None) == pytest.approx(1, abs=1e-5)
 
@@ -102,6 +110,9 @@ def test_the_use_of_the_experts_is_that_of_the_lines(report: Report, text: str) 
         assert use.share == pytest.approx(tokens[key] / decisions[use.layer], abs=1e-6)
         assert use.mean_weight == pytest.approx(weights[key] / tokens[key] if tokens[key] else 0, abs=6e-4)
     assert {(pair.layer, pair.a, pair.b): pair.tokens for pair in report.pairs} == dict(pairs)
+    for pair in report.pairs:
+        by_chance = tokens[pair.layer, pair.a] / decisions[pair.layer] * tokens[pair.layer, pair.b]
+        assert pair.lift == pytest.approx(pair.tokens / by_chance, abs=6e-4)
     assert [layer.decisions for layer in report.layers] == [decisions[layer] for layer in range(4)]
 
 

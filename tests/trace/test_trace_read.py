@@ -100,7 +100,7 @@ def test_an_expert_that_the_model_lacks_is_refused(save, layer: int, expert: int
     for kind in ("routing", "time", "memory"):
         writer = example(1, 1)
         if kind == "routing":
-            writer.routing(layer, [expert], [1.0])
+            writer.routing(layer, [0, expert], [0.5, 0.5])
         elif kind == "time":
             writer.time("expert", layer, expert, 0, 5)
         else:
