@@ -18,7 +18,7 @@ from colibri_build.run.client import Client, GenerateOptions, RequestRefusedErro
 from colibri_build.run.link import Link
 from colibri_build.run.serial_port import SerialPort
 from serial_line.conftest import FAST_BAUD, Connect, Serve
-from support.device_model import CLOCK_HZ, DIGEST, DeviceModel, Job
+from support.device_model import BOOT_TEXT, CLOCK_HZ, DIGEST, READY, DeviceModel, Job
 from support.fake_board import cr_to_newline, newline_to_crlf, noise
 from support.fake_firmware import fake_answer, text_of
 
@@ -160,24 +160,64 @@ def test_a_board_that_was_reset_between_requests_is_no_fault(connect: Connect) -
 
 def test_a_board_that_is_reset_in_the_middle(connect: Connect) -> None:
     error = fault(connect(DeviceModel(token_s=0.01), reset_at=300))
-    assert error.what == "the board was reset in the middle of the answer"
+    assert error.what.startswith("the board was reset in the middle of the answer")
     assert error.exit_code == 4
+
+
+def test_a_board_that_is_reset_without_a_word_shows_another_boot_number(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("support.device_model.BOOT_TEXT", b"")
+    error = fault(connect(DeviceModel(token_s=0.01), reset_at=300))
+    assert error.what == "the board was reset in the middle of the answer"
+
+
+def test_a_board_that_boots_again_is_not_disturbed(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A boot loader stops at any byte: so none is sent until the firmware is ready."""
+
+    class Rebooting(DeviceModel):
+        typed = b""
+        ready_at = 0.0
+
+        def reset(self) -> None:
+            super().reset()
+            self._out.clear()
+            self._say(BOOT_TEXT + b"Hit any key to stop autoboot\r\n")
+            self.serves, self.ready_at = False, time.monotonic() + 0.8
+
+        def feed(self, data: bytes) -> None:
+            self.typed += b"" if self.serves else data
+            super().feed(data)
+
+        def tick(self, now: float) -> None:
+            if not self.serves and now > self.ready_at:
+                self.serves = True
+                self._say(READY)
+            super().tick(now)
+
+    model = Rebooting(token_s=0.02)
+    client = connect(model, reset_at=300)
+    assert "the board was reset in the middle of the answer; its last words: '" in fault(client).what
+    model.typed = b""  # what was under way when the power went
+    assert client.generate("z")["stop"] == "eos"
+    assert model.typed == b""
+    assert client.link.peer is not None
+    assert client.link.peer.boot == 1001
 
 
 def test_a_board_that_is_reset_and_does_not_serve_again(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, hasty: None
 ) -> None:
-    monkeypatch.setattr(link_module, "SILENCE_S", 0.3)
+    monkeypatch.setattr(link_module, "BOOT_S", 0.1)
     model = DeviceModel(token_s=0.01)
     client = connect(model)
     client.connect()
     model.serves = False
     client.board.reset()  # type: ignore[attr-defined]
     error = fault(client)
-    assert error.what.startswith("no answer from the board for 0.3 s in the middle of a request")
-    assert error.what.endswith("its last words: 'login:'")
-    assert "watchdog" in (error.hint or "")
-    assert error.exit_code == 124
+    assert error.what.startswith("the board was reset in the middle") or "last words: 'login:'" in error.what
+    with pytest.raises(RunError, match="the board is silent|not in frames, its last words: 'login:'"):
+        client.connect()
 
 
 def test_a_board_that_goes_silent_in_the_middle(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:

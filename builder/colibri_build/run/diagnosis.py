@@ -16,7 +16,7 @@ _GARBAGE_SHARE = 0.25  # of bytes that no text has; a wrong rate gives about one
 _FEWEST_BYTES = 16  # to judge by
 _PLAIN_CONTROLS = frozenset(b"\a\b\t\n\v\f\r\x1b")
 _COMMON_BAUDS = (115200, 921600, 1500000, 3000000, 9600)
-_BOOT_WORDS = (_READY, b"U-Boot", b"Linux version", b"Booting", b"Kernel panic", b"SPL ")
+_BOOT_WORDS = (b"U-Boot ", b"Booting Linux", b"Linux version ")
 
 
 class Heard:
@@ -54,9 +54,10 @@ class Heard:
         """Whether a terminal has echoed a frame of ours, its control bytes as it shows them."""
         return _ECHOED_SYNC in self._text
 
-    def looks_like_boot(self) -> bool:
-        """Whether the text is what a board says that starts."""
-        return any(word in self._text for word in _BOOT_WORDS)
+    def is_booting(self) -> bool:
+        """Whether a boot loader or kernel has started since the text began, and no firmware after it."""
+        started = max(self._text.rfind(word) for word in _BOOT_WORDS)
+        return started > self._text.rfind(_READY)
 
     @property
     def n_bytes(self) -> int:
@@ -148,6 +149,6 @@ def connection_lost(what: str, heard: Heard, kind: type[RunError] = RunError) ->
     """Return an error for a session that ended by itself, with the board's last words outside of frames."""
     said = f"; its last words: {heard.last_words!r}" if heard.last_words else ""
     hint = "check power supply and watchdog, then run it again"
-    if not heard.looks_like_boot() and kind is DeadlineError:
+    if not heard.is_booting() and kind is DeadlineError:
         hint = "check wiring and power; a token that takes longer than 10 s needs a smaller model"
     return kind(f"{what}{said}", hint=hint)

@@ -21,6 +21,7 @@ from colibri_build.run.wire import Kind, ResetReason, distance
 
 SYNC_TRIES = 10
 SYNC_INTERVAL_S = 0.5
+BOOT_S = 60.0
 SILENCE_S = 10.0  # without a good frame from the peer
 _RETRANSMIT_S = 1.0
 _KEEP_ALIVE_S = 2.0
@@ -105,8 +106,13 @@ class Link:
         return self._deframer.n_bad
 
     def open(self) -> Peer:
-        """Open a session. Raises RunError or DeadlineError, saying what was heard instead of an answer, after 5 s."""
+        """Open a session. Raises RunError or DeadlineError, saying what was heard instead of an answer, after 5 s.
+
+        A board that was heard to boot gets 60 s for it before, in which nothing is sent.
+        """
         self._forget()
+        if self.heard.is_booting():
+            self.wait_ready(BOOT_S)
         self.peer, self._refusal, self._reset = None, None, None
         self._nonce = secrets.token_bytes(4)
         self.heard.start(self._deframer)
@@ -124,7 +130,6 @@ class Link:
 
     def wait_ready(self, seconds: float) -> bool:
         """Wait until a firmware says READY, without sending a byte, which would stop a boot loader. False: it did not."""
-        self.heard.forget_text()
         until = time.monotonic() + seconds
         while not self.heard.said_ready() and time.monotonic() < until:
             self.pump(until - time.monotonic())
@@ -193,10 +198,15 @@ class Link:
         """Raise RunError if the session has ended, DeadlineError if the board went silent."""
         if self._reset is not None or not self._is_open:
             raise self._explain_loss()
-        if self.silent_s() > SILENCE_S and self._outbox:
+        if self._is_unheard():
+            self.pump(0)  # it may be us who slept: first look at what has come
+        if self._is_unheard():
             self._is_open = False
             what = f"no answer from the board for {SILENCE_S:g} s in the middle of a request"
             raise connection_lost(what, self.heard, DeadlineError)
+
+    def _is_unheard(self) -> bool:
+        return self._is_open and bool(self._outbox) and self.silent_s() > SILENCE_S
 
     def _explain_loss(self) -> RunError:
         """Find out why the board knows no session any more: a reset shows as another boot number."""
@@ -204,6 +214,8 @@ class Link:
         self._is_open = False
         if reason in (ResetReason.PEER_SILENT, ResetReason.TOO_LONG, ResetReason.ENDS):
             return connection_lost(reason.meaning, self.heard)
+        if self.heard.is_booting():
+            return connection_lost("the board was reset in the middle of the answer", self.heard)
         try:
             after = self.open()
         except RunError as error:
@@ -216,7 +228,7 @@ class Link:
 
     def _take_text(self, data: bytes) -> None:
         self.heard.take_text(data)
-        if self._is_open and self.heard.said_ready():  # only a firmware that starts, or has ended the session, says so
+        if self._is_open and (self.heard.said_ready() or self.heard.is_booting()):  # a session has no such text
             self._reset = self._reset or ResetReason.NO_SESSION
         if self._on_text is not None:
             self._on_text(data)
