@@ -144,11 +144,13 @@ def test_a_comparison_names_the_first_difference_and_the_slower_stage(run: Run, 
     found = re.search(r"top_k=\[(\d),(\d)\]", lines[at])
     assert found
     lines[at] = lines[at].replace(found[0], f"top_k=[{found[2]},{found[1]}]")
+    later = next(index for index, line in enumerate(lines) if index > at and line.startswith("[ROUTING] layer=0"))
+    lines[later] = re.sub(r"top_k=\[(\d),(\d)\]", r"top_k=[\2,\1]", lines[later])
     other.write_text("\n".join(lines) + "\n", encoding="utf-8")
     _, out, _ = run("report", this, "--compare", other, "--format", "json")
     comparison = json.loads(out)["comparison"]
     assert (comparison["compared_tokens"], comparison["different_tokens"]) == (45, 0)
-    assert (comparison["compared_decisions"], comparison["different_decisions"]) == (180, 1)
+    assert (comparison["compared_decisions"], comparison["different_decisions"]) == (180, 2)
     first = comparison["first_decision"]
     assert (first["run"], first["position"], first["layer"]) == (0, 9, 2)
     assert first["this"] == first["other"][::-1] == [int(found[1]), int(found[2])]
@@ -156,7 +158,7 @@ def test_a_comparison_names_the_first_difference_and_the_slower_stage(run: Run, 
     assert change["attention"] == pytest.approx(0.5, abs=0.01) and abs(change["head"]) < 0.01
     assert all(item["divergence_bits"] == 0 for item in comparison["divergences"])
     _, page, _ = run("report", this, "--compare", other, "--format", "md")
-    assert "1 of 180 routing decisions differ, first at run 0, position 9, layer 2" in page
+    assert "2 of 180 routing decisions differ, first at run 0, position 9, layer 2" in page
 
 
 def test_experts_without_one_in_common_diverge_by_one_bit(run: Run, tmp_path: Path) -> None:
