@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colibri_build.run.frames import MAX_BODY_BYTES, Deframer, Frame, Text, encode
+from colibri_build.frames import MAX_BODY_BYTES, Deframer, Frame, Text, encode
 
 Item = Frame | Text | None  # None: a bad frame
 RESERVED = frozenset(b"\0\n\r\x11\x13")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from colibri_build.report.build import make_report
+from colibri_build.report.figures import figures
 from colibri_build.report.model import Figures, Report
 from colibri_build.trace.read import read_traces
 from support.trace_writer import TraceWriter, example, write_memory, write_run
@@ -152,3 +153,11 @@ def test_the_memory_map_is_by_address_with_its_gaps(tmp_path: Path) -> None:
     assert addresses == sorted(addresses)
     assert [hole.bytes for hole in memory.holes[1:]] == [4096] * 3
     assert memory.total_bytes == 31 * 1245184 + 100
+
+
+def test_durations_over_two_decades_are_shown_on_a_logarithmic_scale() -> None:
+    narrow, wide = figures([10.0, 11.0, 19.0]), figures([1.0, 2.0, 4.0, 900.0])
+    assert narrow and wide
+    assert (narrow.histogram.scale, wide.histogram.scale) == ("linear", "log")
+    edges = wide.histogram.edges_us
+    assert edges[1] / edges[0] == pytest.approx(edges[-1] / edges[-2], rel=0.01)
