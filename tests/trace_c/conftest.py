@@ -8,12 +8,12 @@ from debug_firmware import Workshop, make_workshop
 
 @pytest.fixture(scope="session")
 def x86(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return make_workshop(tmp_path_factory.mktemp("x86"), "x86-64-v3", "gcc", "-O1", "-march=x86-64-v3")
+    return make_workshop(tmp_path_factory.mktemp("x86"), "x86-64-v3", "gcc", "-O0", "-march=x86-64-v3")
 
 
 @pytest.fixture(scope="session")
 def a53(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return make_workshop(tmp_path_factory.mktemp("a53"), "cortex-a53", "aarch64-linux-gnu-gcc", "-O1")
+    return make_workshop(tmp_path_factory.mktemp("a53"), "cortex-a53", "aarch64-linux-gnu-gcc", "-O0")
 
 
 @pytest.fixture(params=["x86", "a53"])

@@ -30,6 +30,9 @@ SUBSETS = [tuple(name for i, name in enumerate(ALL) if bits >> i & 1) for bits i
 CONTEXT, MAX_THREADS, PROMPT = 64, 3, "the window on"
 QEMU = {"cortex-a53": ["qemu-aarch64-static", "-cpu", "cortex-a53"], "x86-64-v3": []}
 STRICT = "-std=c11 -D_POSIX_C_SOURCE=200809L -ffp-contract=off -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+_HOOK = re.compile(
+    r"trace|DEBUG_|records\.h", re.IGNORECASE
+)  # of a file that sees each name; others see if there is one
 # Folders whose files see the names, or a struct that they change.
 HOOKED = {f"runtime_c/{name}" for name in ("app", "model", "port", "serve", "trace")}
 
@@ -95,7 +98,7 @@ class Workshop:
         return self._built[debug]
 
     def _link(self, debug: tuple[str, ...]) -> DebugFirmware:
-        work = self.folder / ("-".join(debug) or "none")
+        work = self.folder / "-".join(debug) if debug else self.plain
         work.mkdir()
         config = (self.folder / "generated/model_config.h").read_text(encoding="utf-8")
         for name in ALL:
@@ -110,12 +113,19 @@ class Workshop:
         return DebugFirmware(elf, QEMU[self.board])
 
     def _object(self, command: list[str], source: str) -> str:
-        depends = "/".join(source.split("/")[:2]) in HOOKED
-        text = self._run([*command, "-E", "-P", source]) if depends else source.encode()
+        text = b"always the same"
+        if "/".join(source.split("/")[:2]) in HOOKED:
+            speaks_of_it = _HOOK.search((self.folder / source).read_text(encoding="utf-8"))
+            text = self._run([*command, "-E", "-P", source]) if speaks_of_it else b"%d" % (f"-I{self.plain}" in command)
         made = f"{source}.{hashlib.sha256(text).hexdigest()[:16]}.o"
         if not (self.folder / made).exists():
             self._run([*command, "-c", source, "-o", made])
         return made
+
+    @property
+    def plain(self) -> Path:
+        """Where the configuration without any name is."""
+        return self.folder / "none"
 
     def _run(self, command: list[str]) -> bytes:
         return subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.PIPE).stdout
