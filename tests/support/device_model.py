@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from support.device_frames import frame, unframe
 from support.fake_firmware import CONTEXT, fake_answer
 
 PROBE = bytes([0x00, 0x0A, 0x0D, 0x11, 0x13, 0x7D, 0x7F, 0xFF, 0x20, 0x08, 0x03, 0x04, 0x1A])
@@ -22,55 +22,6 @@ BOOT_TEXT = b"U-Boot 2024.01\r\nBooting Linux on physical CPU 0x0\r\nLinux versi
 CLOCK_HZ = 62_500_000
 N_LAYERS, N_EXPERTS = 3, 8
 MAX_MESSAGE = 1024
-
-
-def stuff(data: bytes) -> bytes:
-    """COBS: each zero becomes the distance to the next one."""
-    out = bytearray()
-    for run in data.split(b"\0"):
-        while len(run) >= 254:
-            out += b"\xff" + run[:254]
-            run = run[254:]
-        out += bytes([len(run) + 1]) + run
-    return bytes(out)
-
-
-def unstuff(data: bytes) -> bytes | None:
-    out, at = bytearray(), 0
-    while at < len(data):
-        length = data[at]
-        if length == 0 or at + length > len(data):
-            return None
-        out += data[at + 1 : at + length]
-        at += length
-        if length < 255 and at < len(data):
-            out.append(0)
-    return bytes(out)
-
-
-def frame(body: bytes) -> bytes:
-    """A body as it goes over the wire."""
-    packed = stuff(body + struct.pack("<I", zlib.crc32(body)))
-    escaped = b"".join(bytes([0x7D, b ^ 0x20]) if b in b"\n\r\x11\x13\x7d" else bytes([b]) for b in packed)
-    return b"\0" + escaped + b"\0"
-
-
-def unframe(packed: bytes) -> bytes | None:
-    """The body of what stood between two zeros, None if it is damaged."""
-    plain, at = bytearray(), 0
-    while at < len(packed):
-        if packed[at] == 0x7D:
-            at += 1
-            if at == len(packed):
-                return None
-            plain.append(packed[at] ^ 0x20)
-        else:
-            plain.append(packed[at])
-        at += 1
-    data = unstuff(bytes(plain))
-    if data is None or len(data) < 5 or struct.pack("<I", zlib.crc32(data[:-4])) != data[-4:]:
-        return None
-    return data[:-4]
 
 
 @dataclass
@@ -138,6 +89,12 @@ class DeviceModel:
     def is_busy(self) -> bool:
         """Whether a token is due soon."""
         return self._job is not None
+
+    def fileno(self) -> None:
+        """It has no descriptor to wait for."""
+
+    def close(self) -> None:
+        """Nothing is left behind."""
 
     def reset(self) -> None:
         """What a watchdog does."""
