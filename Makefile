@@ -1,6 +1,6 @@
 # Every target sets up what it needs first (scripts/setup.sh) and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format oracle goldens bench clean
+.PHONY: help setup demo test lint format oracle goldens bench fuzz clean
 SHELL := /bin/sh
 
 PY := .venv/bin/python
@@ -44,6 +44,10 @@ goldens: ## rewrite tests/golden from transformers and the reference
 bench: ## count the instructions that each kernel executes (QEMU plugin; exact, no quiet machine needed)
 	@scripts/setup.sh test
 	@$(PY) benchmarks/kernel_count.py
+
+fuzz: ## compare every tokenizer with the tokenizers library on COLIBRI_FUZZ_STRINGS (100000) random strings
+	@scripts/setup.sh test
+	@COLIBRI_FUZZ_STRINGS=$${COLIBRI_FUZZ_STRINGS:-100000} $(PY) -m pytest -q tests/tokenizer -k "fuzz or library"
 
 clean: ## remove what was built (not .venv)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

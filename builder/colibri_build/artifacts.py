@@ -137,22 +137,61 @@ class AddedToken:
     id: int
     content: bytes
     special: bool
-    normalized: bool = False  # matched only in the text that the tokens without this flag leave
+    normalized: bool = False  # matched only in the normalized text that the tokens without this flag leave
+    lstrip: bool = False  # takes white space on that side with it
+    rstrip: bool = False
+
+
+CodePoints = tuple[tuple[int, int], ...]  # a set: ranges (first, last), ascending and apart
+UNBOUNDED = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class SplitAtom:
+    """A greedy run of `least` to `most` characters of a set."""
+
+    chars: CodePoints
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class SplitAlternative:
+    """Atoms one after the other; no character of `not_before` after them; then the first of `tail` that fits, if any."""
+
+    atoms: tuple[SplitAtom, ...]
+    not_before: CodePoints = ()
+    tail: tuple[SplitAlternative, ...] = ()
+
+
+SplitStage = tuple[SplitAlternative, ...]  # tried in order
+
+
+@dataclass(frozen=True)
+class CharacterVocabulary:
+    """What a SentencePiece-style vocabulary has beside a byte-level one. In its tokens, U+2581 is written as a space."""
+
+    byte_ids: tuple[int, ...]  # [256]: the token for a byte of a character that is no token
+    prefix_space: str  # "always", "unless", "first" or "plain": as the runtime's prepare_spaces_*
+    strip_space: bool  # decoding drops a space at the start
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A byte-level BPE tokenizer, reduced to what encode and decode need."""
+    """A BPE tokenizer, reduced to what encode and decode need."""
 
     tokens: tuple[bytes, ...]  # id -> raw bytes; b"" for an id that no token has
     merges: tuple[tuple[int, int, int], ...]  # (left id, right id, result id) by rank
     added: tuple[AddedToken, ...]
-    pretokenizer: str  # "gpt2": the GPT-2 regular expression
+    pretokenizer: str  # name of the family whose expressions `splits` are; "" if it is none that we know by name
     add_prefix_space: bool
     ignore_merges: bool  # a pre-token that is itself in the vocabulary is taken whole
     prefix_ids: tuple[int, ...]  # put before every prompt (beginning of sequence)
     suffix_ids: tuple[int, ...]
     json_bytes: bytes = field(repr=False)  # tokenizer.json as it was read
+    splits: tuple[SplitStage, ...] = ()  # what a stage matches is a word, and what is between; none: text is one word
+    nfc: bool = False  # text is brought into Unicode's composed form first
+    characters: CharacterVocabulary | None = None  # None: byte-level
 
 
 @dataclass(frozen=True)

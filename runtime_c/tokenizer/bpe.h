@@ -1,24 +1,17 @@
-/* Byte-pair encoding of one word. */
+/* Byte-pair merging of one word. */
 #ifndef COLIBRI_BPE_H
 #define COLIBRI_BPE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tokenizer/tables.h"
 
-#include "colibri.h"
+/* Piece that never merges: a bit beside its id. */
+#define BPE_ALONE UINT32_C(0x80000000)
 
-/* Where ids go. Owner of `ids`: the caller of tokenizer_encode. */
-typedef struct {
-    int *ids; /* [capacity] */
-    int capacity;
-    int count;
-} IdList;
+/* Makes the next piece of a word, which starts at byte `at` and follows the one at *last (SIZE_MAX: it is the first).
+ */
+void bpe_add_piece(size_t at, uint32_t id, size_t *last);
 
-COLIBRI_MUST_CHECK colibri_status id_list_put(IdList *list, uint32_t id);
-
-/* Appends the ids of one word, which starts with one more space if space_before. COLIBRI_E_PROMPT_TOO_LONG if they do
- * not fit. */
-COLIBRI_MUST_CHECK colibri_status bpe_encode(const uint8_t *word, size_t length, bool space_before, IdList *out);
+/* Merges the pieces of a word of `length` bytes, the last of which is at `last`, and appends their ids. */
+COLIBRI_MUST_CHECK colibri_status bpe_merge(const uint8_t *word, size_t length, size_t last, IdList *out);
 
 #endif

@@ -1,8 +1,8 @@
-#include "tokenizer/bpe.h"
-#include "tokenizer/pretokenize.h"
+#include "tokenizer/split.h"
 #include "tokenizer/tables.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
+#include "tokenizer/white_space.h"
 
 /* An added token found in the text. */
 typedef struct {
@@ -53,46 +53,93 @@ static Match find_added(const AddedSet *set, const uint8_t *text, size_t length)
     return (Match){length, NULL};
 }
 
-/* Encodes text in which added tokens are no longer looked for. */
-static colibri_status encode_words(const uint8_t *text, size_t length, IdList *out) {
-    bool space_before = tokenizer_add_prefix_space && length > 0 && text[0] != ' ';
-    for (size_t at = 0; at < length;) {
-        const size_t n = pretokenize_word(text + at, length - at, space_before);
-        const colibri_status status = bpe_encode(text + at, n, space_before, out);
-        if (status != COLIBRI_OK) {
-            return status;
+/* Where the white space that ends at `end` starts, not before `from`. */
+static size_t space_start(const uint8_t *text, size_t from, size_t end) {
+    while (end > from) {
+        size_t at = end - 1;
+        size_t length;
+        while ((text[at] & 0xC0) == 0x80) {
+            at--;
+        }
+        if (!is_white_space(utf8_decode(text + at, &length))) {
+            break;
+        }
+        end = at;
+    }
+    return end > from ? end : from;
+}
+
+/* Where the white space from `at` on ends. */
+static size_t space_end(const uint8_t *text, size_t at, size_t length) {
+    while (at < length) {
+        size_t n;
+        if (!is_white_space(utf8_decode(text + at, &n))) {
+            break;
         }
         at += n;
-        space_before = false;
     }
-    return COLIBRI_OK;
+    return at;
 }
 
-typedef colibri_status EncodeRest(const uint8_t *text, size_t length, IdList *out);
-
-/* Encodes the added tokens of `set` itself, and what is between them with `rest`. */
-static colibri_status encode_around(const AddedSet *set, EncodeRest *rest, const uint8_t *text, size_t length,
-                                    IdList *out) {
-    for (size_t at = 0; at < length;) {
-        const Match match = find_added(set, text + at, length - at);
-        colibri_status status = rest(text + at, match.start, out);
+/* Encodes text in which added tokens are no longer looked for. */
+static colibri_status encode_words(Stretch stretch, IdList *out) {
+    if (tokenizer_steps.prepare != NULL) {
+        const colibri_status status = tokenizer_steps.prepare(&stretch);
         if (status != COLIBRI_OK) {
             return status;
         }
-        at += match.start;
-        if (match.token != NULL) {
-            status = id_list_put(out, match.token->id);
-            if (status != COLIBRI_OK) {
-                return status;
-            }
-            at += match.token->length;
+    }
+    Splitter splitter = {.text = stretch.bytes, .length = stretch.length};
+    while (splitter.at < splitter.length) {
+        const uint8_t *word = splitter.text + splitter.at;
+        const colibri_status status = tokenizer_steps.encode_word(word, split_next(&splitter), out);
+        if (status != COLIBRI_OK) {
+            return status;
         }
     }
     return COLIBRI_OK;
 }
 
-static colibri_status encode_second_set(const uint8_t *text, size_t length, IdList *out) {
-    return encode_around(&tokenizer_added_sets[1], encode_words, text, length, out);
+typedef colibri_status EncodeRest(Stretch stretch, IdList *out);
+
+/* Encodes the added tokens of `set` itself, and what is between them with `rest`. A token looks for its neighbours'
+ * white space, but the search for the next one goes on right behind its content, as the `tokenizers` library does it.
+ */
+static colibri_status encode_around(const AddedSet *set, EncodeRest *rest, Stretch stretch, IdList *out) {
+    const uint8_t *text = stretch.bytes;
+    colibri_status status = COLIBRI_OK;
+    size_t at = 0;
+    for (size_t search = 0; status == COLIBRI_OK && (at < stretch.length || search < stretch.length);) {
+        const Match match = find_added(set, text + search, stretch.length - search);
+        size_t start = search + match.start;
+        size_t end = start;
+        if (match.token != NULL) {
+            end += match.token->length;
+            search = end;
+            start = (match.token->strip & ADDED_LSTRIP) != 0 ? space_start(text, at, start) : start;
+            end = (match.token->strip & ADDED_RSTRIP) != 0 ? space_end(text, end, stretch.length) : end;
+        } else {
+            search = stretch.length;
+        }
+        if (at < start) {
+            status = rest((Stretch){text + at, start - at, stretch.at_start && at == 0}, out);
+        }
+        if (status == COLIBRI_OK && match.token != NULL) {
+            status = id_list_put(out, match.token->id);
+        }
+        at = end;
+    }
+    return status;
+}
+
+static colibri_status encode_normalized(Stretch stretch, IdList *out) {
+    if (tokenizer_steps.normalize != NULL) {
+        const colibri_status status = tokenizer_steps.normalize(&stretch);
+        if (status != COLIBRI_OK) {
+            return status;
+        }
+    }
+    return encode_around(&tokenizer_added_sets[1], encode_words, stretch, out);
 }
 
 static colibri_status put_all(const TokenId *ids, int n, IdList *out) {
@@ -112,7 +159,7 @@ colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int c
     }
     colibri_status status = put_all(tokenizer_prefix_ids, tokenizer_n_prefix_ids, &out);
     if (status == COLIBRI_OK) {
-        status = encode_around(&tokenizer_added_sets[0], encode_second_set, bytes, length, &out);
+        status = encode_around(&tokenizer_added_sets[0], encode_normalized, (Stretch){bytes, length, true}, &out);
     }
     if (status == COLIBRI_OK) {
         status = put_all(tokenizer_suffix_ids, tokenizer_n_suffix_ids, &out);

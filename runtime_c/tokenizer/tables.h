@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "model_config.h" /* MODEL_VOCAB_SIZE, MODEL_CONTEXT */
+#include "tokenizer/steps.h"
 
 #if MODEL_VOCAB_SIZE < 65536
 typedef uint16_t TokenId;
@@ -16,30 +17,58 @@ typedef uint32_t TokenId;
 
 #define NO_TOKEN ((TokenId)-1)
 
-/* Bytes of each token, one after the other: token t has tokenizer_pieces[tokenizer_piece_starts[t]] up to the start of
- * token t+1. A special token, which decodes to nothing, has none. */
-extern const unsigned char tokenizer_pieces[];
-extern const uint32_t tokenizer_piece_starts[MODEL_VOCAB_SIZE + 1];
+/* Texts of the tokens, one after the other by id; none for a token that neither prints nor merges. Where each 8th one
+ * starts. Length in bytes, or LENGTH_LISTED: its (id, length) is in the list, which goes up. */
+enum { TOKENS_A_BLOCK = 8, LENGTH_LISTED = 255 };
+extern const unsigned char tokenizer_texts[];
+extern const uint32_t tokenizer_block_starts[];
+extern const uint8_t tokenizer_lengths[];
+extern const uint32_t tokenizer_long_lengths[][2];
+extern const uint32_t tokenizer_n_long_lengths;
+
+/* Tokens that have a text because they merge, and print nothing; ascending. */
+extern const TokenId tokenizer_silent_ids[];
+extern const uint32_t tokenizer_n_silent_ids;
+
+/* Hash table over the texts that encoding looks up (vocabulary.c). Slots are numbers of slot_bits bits. */
+typedef struct {
+    uint64_t seed;
+    const uint8_t *pilots; /* [n_buckets] */
+    const uint8_t *slots;  /* ids, packed */
+    uint32_t n_buckets;
+    uint32_t n_slots;
+    uint32_t slot_bits; /* at most 24 */
+} TokenHash;
+extern const TokenHash tokenizer_hash;
 
 /* Token of each single byte. NO_TOKEN: the byte is left out of the text, as the `tokenizers` library does. */
 extern const TokenId tokenizer_byte_ids[256];
 
-/* Merges by pair: those with left token t are at tokenizer_merge_starts[t] up to the start of t+1, sorted by right
- * token. The merge of lowest rank is done first; without ranks the rank is the id of the result. */
-extern const uint32_t tokenizer_merge_starts[MODEL_VOCAB_SIZE + 1];
-extern const TokenId tokenizer_merge_rights[];
-extern const TokenId tokenizer_merge_results[];
-extern const uint32_t *const tokenizer_merge_ranks; /* NULL: none */
+/* How each token comes out of a merge: NO_SPLIT: of none; ANY_SPLIT: of any two tokens that make up its text;
+ * SPLIT_LISTED: see the exceptions; else of the two tokens whose left one has that many bytes. Merges are done in the
+ * order of the results; those with one result in the order of their left tokens, or the longest left part first. */
+enum { NO_SPLIT = 0, SPLIT_LISTED = 254, ANY_SPLIT = 255 };
+extern const uint8_t tokenizer_splits[];
+extern const bool tokenizer_longest_first;
 
-/* Where a word that is a token is taken whole: every vocabulary token, sorted by its bytes. Else the count is 0. */
-extern const TokenId tokenizer_sorted_ids[];
-extern const uint32_t tokenizer_n_sorted_ids;
+/* A merge outside these rules, done right after those with a result below `after`; several of them in the order of
+ * `order`. Sorted by (result, left_bytes). */
+typedef struct {
+    uint32_t result;
+    uint32_t left_bytes;
+    uint32_t after;
+    uint32_t order;
+} MergeException;
+extern const MergeException tokenizer_exceptions[];
+extern const uint32_t tokenizer_n_exceptions;
 
-/* A token that is matched in the text before anything else. */
+/* Added tokens: matched in the text before anything else. */
+enum { ADDED_LSTRIP = 1, ADDED_RSTRIP = 2 }; /* takes the white space on that side with it */
 typedef struct {
     const char *content;
     uint32_t length; /* bytes, > 0 */
     TokenId id;
+    uint8_t strip;
 } AddedToken;
 
 /* Added tokens sorted by content; those that start with byte b are at starts[b] up to starts[b + 1]. */
@@ -48,7 +77,7 @@ typedef struct {
     uint16_t starts[257];
 } AddedSet;
 
-/* The second set is matched only in the text that the first one leaves. */
+/* The second set is matched only in the normalized text that the first one leaves. */
 enum { TOKENIZER_N_ADDED_SETS = 2 };
 extern const AddedSet tokenizer_added_sets[TOKENIZER_N_ADDED_SETS];
 
@@ -58,15 +87,13 @@ extern const TokenId tokenizer_suffix_ids[];
 extern const int tokenizer_n_prefix_ids;
 extern const int tokenizer_n_suffix_ids;
 
-/* A stretch of text that does not start with a space is read as if it did. */
-extern const bool tokenizer_add_prefix_space;
+/* The steps of this tokenizer beside those that all have in common. */
+extern const TokenizerSteps tokenizer_steps;
 
-/* One piece of a word while it is merged. Positions count bytes that have a token; `previous` and `next` are
- * positions of pieces. */
+/* One piece of a word while it is merged, at the position of its first byte. `previous` and `next` are positions. */
 typedef struct {
+    uint64_t rank; /* of the merge with the next piece */
     uint32_t id;
-    uint32_t rank;   /* of the merge with the next piece; UINT32_MAX: none */
-    uint32_t result; /* of that merge */
     uint16_t previous;
     uint16_t next;
 } BpePiece;
@@ -75,5 +102,6 @@ typedef struct {
 extern BpePiece bpe_pieces[];
 extern uint16_t bpe_winners[];
 extern const size_t bpe_max_word_bytes;
+extern const size_t tokenizer_max_token_bytes;
 
 #endif

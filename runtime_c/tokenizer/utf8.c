@@ -82,3 +82,17 @@ uint32_t utf8_decode(const uint8_t *bytes, size_t *length) {
     *length = 4;
     return (lead & 0x07) << 18 | (bytes[1] & 0x3FU) << 12 | (bytes[2] & 0x3FU) << 6 | (bytes[3] & 0x3FU);
 }
+
+size_t utf8_encode(uint32_t code_point, uint8_t *bytes) {
+    if (code_point < 0x80) {
+        bytes[0] = (uint8_t)code_point;
+        return 1;
+    }
+    const size_t length = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+    for (size_t i = length - 1; i > 0; i--) {
+        bytes[i] = (uint8_t)(0x80 | (code_point & 0x3F));
+        code_point >>= 6;
+    }
+    bytes[0] = (uint8_t)((0xF00U >> length) | code_point);
+    return length;
+}

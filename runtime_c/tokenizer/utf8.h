@@ -17,4 +17,7 @@ bool utf8_is_valid(const uint8_t *bytes, size_t n);
 /* Code point at `bytes`, which must be valid UTF-8; its length goes to *length. */
 uint32_t utf8_decode(const uint8_t *bytes, size_t *length);
 
+/* Writes a code point as UTF-8; returns its length, 1 to 4. */
+size_t utf8_encode(uint32_t code_point, uint8_t *bytes);
+
 #endif

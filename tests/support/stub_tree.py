@@ -20,6 +20,7 @@ OPTIONS = BuildOptions(context=32, max_threads=2)
 GOLDEN = Generation('say "é"?\\\n', (1, 2), (3, 4, 5), "0123456789abcdef", "length")
 TOKENIZER = '#include "tokenizer/tables.h"\nconst int tokenizer_n_prefix_ids = 0;\n'
 _HEADERS = ("include/colibri.h", "kernels/kernels.h", "store/model_tables.h", "tokenizer/tables.h")
+_HEADERS += ("tokenizer/steps.h", "tokenizer/id_list.h", "tokenizer/tokenizer.h")
 
 # Touches every table, so that the linker keeps all of them, and prints facts that a test can compare.
 MAIN_C = """\

@@ -40,7 +40,7 @@ static void encode(void) {
 }
 
 static void decode(void) {
-    TokenStream stream = {{0}, 0};
+    TokenStream stream = {.n_pending = 0};
     char *out = malloc(tokenizer_max_piece_bytes);
     const int32_t n = read_number();
     int32_t *ids = malloc((size_t)n * sizeof *ids); /* read at once: the other side writes before it reads */

@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from tokenizer_corpus import KINDS, SENTENCES, corpus, plain
 from tokenizer_firmware import INVALID_UTF8, OK, TOO_LONG, Firmware
 
+from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
+from colibri_build.render.split_tables import split_tables
+
 ROOT = Path(__file__).parents[2]
 # A nightly run sets this to 100000.
 FUZZ_STRINGS = int(os.environ.get("COLIBRI_FUZZ_STRINGS", "1000"))
@@ -78,14 +81,14 @@ def test_added_tokens_inside_text_are_found_as_the_library_finds_them(make_firmw
 
 
 def test_unicode_classes_are_those_of_the_installed_library_for_every_code_point() -> None:
-    committed = (ROOT / "runtime_c" / "tokenizer" / "unicode_classes.c").read_text()
-    source: str = CLASSES["unicode_classes_source"]()
+    committed = (ROOT / "builder" / "colibri_build" / "checkpoint" / "unicode_classes.py").read_text()
+    source: str = CLASSES["module_source"]()
     assert committed == source, "run scripts/make_unicode_classes.py"
 
 
 def test_code_points_at_both_sides_of_every_class_border_split_alike(make_firmware: Make) -> None:
-    numbers = (ROOT / "runtime_c" / "tokenizer" / "unicode_classes.c").read_text().partition("RUNS] = {")[2]
-    starts = [int(word, 16) >> 2 for word in numbers.replace("};", "").replace(",", " ").split()]
+    tokenizer = read_tokenizer_bytes(plain().to_str().encode(), 1500)
+    starts = [run >> 6 for run in split_tables(tokenizer.splits).class_runs]
     points = {point for start in starts for point in (start - 1, start) if point >= 0 and not 0xD800 <= point < 0xE000}
     text = "".join(f"a{chr(p)}1{chr(p)} {chr(p)}.{chr(p)}{chr(p)}" for p in sorted(points))
     assert make_firmware(plain()).encode(text, 1 << 20) == (OK, plain().encode(text).ids)

@@ -1,4 +1,4 @@
-"""The `model` section of tokenizer.json: vocabulary and merges of a byte-level BPE."""
+"""The `model` section of tokenizer.json: vocabulary and merges of a BPE."""
 
 from __future__ import annotations
 
@@ -49,14 +49,25 @@ def token_bytes(spelling: str) -> bytes | None:
         return None
 
 
-def read_model(value: object, vocab_size: int) -> BpeModel:
+def fallback_byte(spelling: str) -> bytes | None:
+    """Return the byte that a token like <0x0A> stands for; None for another token."""
+    if len(spelling) != 6 or not spelling.startswith("<0x") or not spelling.endswith(">"):
+        return None
+    try:
+        return bytes.fromhex(spelling[3:5])
+    except ValueError:
+        return None
+
+
+def read_model(value: object, vocab_size: int, byte_level: bool = True) -> BpeModel:
     """Read and check the `model` section. Raises TokenizerError."""
     model = as_object(value, "model")
     kind = as_text(model.get("type", "BPE" if "merges" in model else None), "model.type")
     if kind != "BPE":
         unsupported(f"model type {kind!a}")
     vocab = _read_vocab(model.get("vocab"), vocab_size)
-    _check_options(model, vocab)
+    _check_options(model)
+    _check_unknown(model, vocab) if byte_level else _check_fallback(model, vocab)
     return BpeModel(vocab, _read_merges(model.get("merges"), vocab), flag(model, "ignore_merges", "model", False))
 
 
@@ -76,7 +87,7 @@ def _read_vocab(value: object, vocab_size: int) -> dict[str, int]:
     return vocab
 
 
-def _check_options(model: JsonObject, vocab: Mapping[str, int]) -> None:
+def _check_options(model: JsonObject) -> None:
     """Refuse options that change the ids and are not implemented."""
     dropout = model.get("dropout")
     if dropout is not None and dropout != 0:
@@ -84,6 +95,10 @@ def _check_options(model: JsonObject, vocab: Mapping[str, int]) -> None:
     for key in ("continuing_subword_prefix", "end_of_word_suffix"):
         if model.get(key):
             unsupported(f"model.{key} {model[key]!a}")
+
+
+def _check_unknown(model: JsonObject, vocab: Mapping[str, int]) -> None:
+    """Refuse tokens for unknown bytes where a byte of a byte-level vocabulary is unknown."""
     missing = [byte for char, byte in BYTE_OF_CHAR.items() if char not in vocab and byte not in _NEVER_IN_UTF8]
     if not missing:
         return  # unk_token, fuse_unk and byte_fallback are for bytes without a token: they cannot apply
@@ -92,6 +107,15 @@ def _check_options(model: JsonObject, vocab: Mapping[str, int]) -> None:
         unsupported(f"model.byte_fallback {byte}")
     if model.get("unk_token") is not None:
         unsupported(f"model.unk_token {model['unk_token']!a} {byte}")
+
+
+def _check_fallback(model: JsonObject, vocab: Mapping[str, int]) -> None:
+    """Refuse a vocabulary of characters that cannot spell every other character in byte tokens."""
+    if not flag(model, "byte_fallback", "model", False):
+        unsupported("model.byte_fallback false with a decoder 'ByteFallback'")
+    missing = [byte for byte in range(256) if f"<0x{byte:02X}>" not in vocab]
+    if missing:
+        unsupported(f"model.byte_fallback with no token '<0x{missing[0]:02X}>'")
 
 
 def _read_merges(value: object, vocab: Mapping[str, int]) -> tuple[tuple[int, int, int], ...]:

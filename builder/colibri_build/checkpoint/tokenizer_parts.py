@@ -1,4 +1,4 @@
-"""The sections of tokenizer.json around the model: added tokens, normalizer, pre-tokenizer, decoder, post-processor."""
+"""Added tokens and post-processor of tokenizer.json."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from colibri_build.checkpoint.tokenizer_json import (
 from colibri_build.checkpoint.tokenizer_model import token_bytes
 from colibri_build.errors import TokenizerError
 
-GPT2_EXPRESSION = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
-
-def read_added(value: object, vocab: Mapping[str, int], vocab_size: int) -> tuple[AddedToken, ...]:
+def read_added(value: object, vocab: Mapping[str, int], vocab_size: int, byte_level: bool) -> tuple[AddedToken, ...]:
     """Read `added_tokens`; each must get the id that the `tokenizers` library would give it."""
     added: dict[str, AddedToken] = {}
     highest = -1
@@ -32,6 +30,8 @@ def read_added(value: object, vocab: Mapping[str, int], vocab_size: int) -> tupl
         if name in added:
             malformed(f"added token {name!a} appears twice")
         _check_id(token, name, vocab, max(len(vocab), highest + 1))
+        if byte_level and name in vocab and token_bytes(name) not in (None, token.content):
+            unsupported(f"added token {name!a}, which is also the byte-level spelling of other text,")
         highest = max(highest, token.id)
         added[name] = token
     return tuple(added.values())
@@ -41,12 +41,13 @@ def _read_added_token(item: JsonObject, where: str, vocab_size: int) -> AddedTok
     content = as_text(item.get("content"), f"{where}.content")
     if not content:
         malformed(f"{where}.content is empty")
-    for key in ("single_word", "lstrip", "rstrip"):
-        if flag(item, key, where, False):
-            unsupported(f"{key} of added token {content!a}")
+    if flag(item, "single_word", where, False):
+        unsupported(f"single_word of added token {content!a}")
+    lstrip, rstrip = (flag(item, key, where, False) for key in ("lstrip", "rstrip"))
     token_id = as_id(item.get("id"), f"the id of added token {content!a}", vocab_size)
     special = flag(item, "special", where, False)
-    return AddedToken(token_id, content.encode(), special, flag(item, "normalized", where, not special))
+    normalized = flag(item, "normalized", where, not special)
+    return AddedToken(token_id, content.encode(), special, normalized, lstrip, rstrip)
 
 
 def _check_id(token: AddedToken, name: str, vocab: Mapping[str, int], next_free: int) -> None:
@@ -57,48 +58,6 @@ def _check_id(token: AddedToken, name: str, vocab: Mapping[str, int], next_free:
             f"tokenizer.json: added token {name!a} has id {token.id}, but the tokenizers library gives it {given}",
             hint="number added tokens from the end of model.vocab upwards without a gap",
         )
-    if name in vocab and token_bytes(name) not in (None, token.content):
-        unsupported(f"added token {name!a}, which is also the byte-level spelling of other text,")
-
-
-def check_normalizer(value: object) -> None:
-    """Refuse every normalizer that does something."""
-    for name, _ in flatten(value, "normalizer", "normalizers"):
-        unsupported(f"normalizer {name!a}")
-
-
-def check_decoder(value: object) -> None:
-    """Accept a ByteLevel decoder only."""
-    names = [name for name, _ in flatten(value, "decoder", "decoders")]
-    if names != ["ByteLevel"]:
-        unsupported(f"decoder {' + '.join(names) or 'null'!a}")
-
-
-def read_pretokenizer(value: object) -> bool:
-    """Return add_prefix_space of a pre-tokenizer that splits by the GPT-2 expression; refuse any other."""
-    parts = flatten(value, "pre_tokenizer", "pretokenizers")
-    names = [name for name, _ in parts]
-    if names == ["ByteLevel"]:
-        if not flag(parts[0][1], "use_regex", "pre_tokenizer", True):
-            unsupported("pre_tokenizer 'ByteLevel' with use_regex false")
-        return flag(parts[0][1], "add_prefix_space", "pre_tokenizer", True)
-    if names != ["Split", "ByteLevel"]:
-        unsupported(f"pre_tokenizer {' + '.join(names) or 'null'!a}")
-    _check_split(parts[0][1])
-    for key in ("use_regex", "add_prefix_space"):
-        if flag(parts[1][1], key, "pre_tokenizer", True):
-            unsupported(f"pre_tokenizer 'Split + ByteLevel' with {key} true")
-    return False
-
-
-def _check_split(split: JsonObject) -> None:
-    pattern = as_object(split.get("pattern"), "pre_tokenizer.pattern")
-    expression = pattern.get("Regex")
-    if expression != GPT2_EXPRESSION:
-        shown = ascii(expression if expression is not None else pattern)
-        unsupported(f"pre_tokenizer 'Split' by {shown if len(shown) <= 60 else shown[:57] + '...'}")
-    if split.get("behavior") != "Isolated" or flag(split, "invert", "pre_tokenizer", False):
-        unsupported(f"pre_tokenizer 'Split' with behavior {split.get('behavior')!a} or invert")
 
 
 def read_post_processor(
