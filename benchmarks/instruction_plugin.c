@@ -1,9 +1,11 @@
-/* QEMU plugin: counts the instructions that a guest program executes and prints the sum when it ends.
+/* QEMU plugin: counts the instructions that a guest program executes and prints the sum when it ends, to standard error
+ * or to a file (-plugin LIB,out=PATH).
  *
  * Debian ships no qemu-plugin.h, so the four functions that are used (plugin API version 1) are declared here. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -23,6 +25,7 @@ int qemu_plugin_version = 1;
 EXPORT int qemu_plugin_install(PluginId id, const void *info, int argc, char **argv);
 
 static uint64_t executed;
+static char out_path[4096]; // "": standard error
 
 static void on_translation(PluginId id, TranslationBlock *block) {
     (void)id;
@@ -32,13 +35,24 @@ static void on_translation(PluginId id, TranslationBlock *block) {
 static void on_exit_of_guest(PluginId id, void *data) {
     (void)id;
     (void)data;
-    fprintf(stderr, "instructions %" PRIu64 "\n", executed);
+    FILE *out = out_path[0] != '\0' ? fopen(out_path, "w") : stderr;
+    if (out == NULL) {
+        perror(out_path);
+        return;
+    }
+    fprintf(out, "instructions %" PRIu64 "\n", executed);
+    fflush(out);
 }
 
 int qemu_plugin_install(PluginId id, const void *info, int argc, char **argv) {
     (void)info;
-    (void)argc;
-    (void)argv;
+    for (int i = 0; i < argc; i++) {
+        if (strncmp(argv[i], "out=", 4) != 0 || strlen(argv[i] + 4) >= sizeof out_path) {
+            fprintf(stderr, "not out=PATH: %s\n", argv[i]);
+            return -1;
+        }
+        strcpy(out_path, argv[i] + 4);
+    }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
     qemu_plugin_register_atexit_cb(id, on_exit_of_guest, NULL);
     return 0;

@@ -18,6 +18,7 @@ ROOMS = {
     "serial": {"run"},
     "cobs": {"frames"},
     "pexpect": {"run"},
+    "yaml": {"run"},
     "click": {"cli"},
     "rich_click": {"cli"},
     "rich": {"cli"},

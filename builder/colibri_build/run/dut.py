@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 import re
+import select
 import signal
 import termios
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,26 @@ from typing import Any
 import pexpect
 
 from colibri_build.errors import DeadlineError, RunError
+from colibri_build.run.board_dut import READY
+from colibri_build.run.client import Client
 from colibri_build.run.console import BAD_PATTERNS, SHOWN_CHARACTERS
+from colibri_build.run.link import Link
 from colibri_build.run.process import firmware_environment, require_elf
 from colibri_build.run.runner import Runner
+from colibri_build.run.serial_port import SerialPort
 from colibri_build.run.status_line import check_end
 
 _POLL_S = 0.005
+_CTRL_C = "\x03"
+_SERVE = ("--serve",)
+_READ_BYTES = 4096
 
 
 class Dut:
     """The device under test: one firmware at a time, its output and errors on one console as on a serial line.
 
     Timeouts are in seconds; `timeout_s` holds where a call names none, and `multiplier` scales all of them (for slow
-    machines). `bad_patterns` are regular expressions.
+    machines). `bad_patterns` are regular expressions. `serve_options` are added to --serve.
     """
 
     def __init__(
@@ -38,19 +46,23 @@ class Dut:
         timeout_s: float = 60.0,
         multiplier: float = 1.0,
         bad_patterns: Sequence[str] = BAD_PATTERNS,
+        serve_options: Sequence[str] = (),
     ) -> None:
         self.runner = runner
         self.elf = require_elf(elf)
+        self.last_status: Mapping[str, Any] = {}
         self.bad_patterns = tuple(bad_patterns)
+        self.serve_options = tuple(serve_options)
         self._timeout_s = timeout_s
         self._multiplier = multiplier
         self._console = io.StringIO()
         self._child: pexpect.spawn | None = None
+        self._client: Client | None = None
 
     @property
     def console(self) -> str:
-        """Everything that the firmware has said since its start, as far as it was read."""
-        return self._console.getvalue()
+        """Everything that the firmware has said since its start, as far as it was read; without carriage returns."""
+        return self._console.getvalue().replace("\r", "")
 
     def start(self, arguments: Iterable[str] = ()) -> None:
         """Start the firmware with these options; one that still runs is ended first. Raises RunError."""
@@ -65,7 +77,22 @@ class Dut:
         except (pexpect.ExceptionPexpect, OSError, ValueError) as error:
             raise RunError(f"cannot start {command}: {error}", hint="check that it is made for this machine") from error
         self._child.delaybeforesend = None
+        self._child.read_nonblocking = _without_carriage_returns(self._child.read_nonblocking)
         self._child.logfile_read = self._console
+
+    def serve(self, timeout: float | None = None) -> None:
+        """Have the firmware listen on its console: after this it waits for a typed line."""
+        self.start([*_SERVE, *self.serve_options])
+        self.expect(READY, timeout)
+
+    def session(self) -> Client:
+        """Return a client of the serial protocol; the firmware is started if it is not. Typing ends its session."""
+        if self._child is None:
+            self.serve()
+        if self._client is None:
+            line = SerialPort(_Terminal(self._running()), f"the console of {self.elf.name}")
+            self._client = Client(Link(line, on_text=self._take_text))
+        return self._client
 
     def expect(self, pattern: str | Sequence[str], timeout: float | None = None) -> re.Match[str]:
         """Wait for a regular expression, or the first of several, and return the match.
@@ -73,6 +100,7 @@ class Dut:
         Only text after the last match is searched. Raises DeadlineError after `timeout`; RunError at once if the
         firmware ends or prints a bad pattern before.
         """
+        self._end_session()
         wanted = [pattern] if isinstance(pattern, str) else list(pattern)
         self._wait([*wanted, *self.bad_patterns], timeout, " or ".join(repr(item) for item in wanted))
         match = self._running().match
@@ -83,6 +111,7 @@ class Dut:
 
     def write(self, text: str) -> None:
         """Send text to the firmware's standard input. A line holds at most 4095 bytes."""
+        self._end_session()
         try:
             self._running().send(text)
         except OSError as error:
@@ -93,15 +122,16 @@ class Dut:
         self._running().sendeof()
 
     def interrupt(self) -> None:
-        """Send SIGINT, as Ctrl-C does."""
-        self._running().kill(signal.SIGINT)
+        """Type Ctrl-C: SIGINT to a firmware that has not set the terminal to raw bytes, as --serve does."""
+        self.write(_CTRL_C)
 
     def status(self, timeout: float | None = None) -> Mapping[str, Any]:
         """Wait for the end of the run and return its status object; `exit_code` is in it.
 
         Raises DeadlineError, or RunError if the run crashed or did not end with exactly one status line.
         """
-        deadline = time.monotonic() + self._seconds(timeout)
+        deadline = time.monotonic() + self.seconds(timeout)
+        self._end_session()
         self._wait([pexpect.EOF], timeout, "the end of the run")
         child = self._running()
         while child.isalive():
@@ -109,13 +139,21 @@ class Dut:
                 raise DeadlineError(f"{self.elf.name} closed its console but did not end", hint="a longer timeout")
             time.sleep(_POLL_S)
         exit_code = child.exitstatus if child.exitstatus is not None else -int(child.signalstatus)
-        return check_end(exit_code, self.console, self.runner.board)
+        self.last_status = check_end(exit_code, self.console, self.runner.board)
+        return self.last_status
+
+    def finish(self, timeout: float) -> None:
+        """End a firmware that serves in order, where one does. Raises RunError, DeadlineError."""
+        if self._client is not None:
+            self._client.shutdown()
+            self._client = None
+            self.status(timeout)
 
     def close(self) -> None:
         """End the firmware, whatever it does."""
         if self._child is None:
             return
-        child, self._child = self._child, None
+        child, self._child, self._client = self._child, None, None
         if child.isalive():
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.pid, signal.SIGKILL)
@@ -127,11 +165,19 @@ class Dut:
             raise RunError("the firmware was not started", hint="dut.start([...]) first")
         return self._child
 
-    def _seconds(self, timeout: float | None) -> float:
+    def _end_session(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def _take_text(self, data: bytes) -> None:
+        self._console.write(data.decode("utf-8", "replace"))
+
+    def seconds(self, timeout: float | None) -> float:
+        """Return a wait's length; None is the default."""
         return (self._timeout_s if timeout is None else timeout) * self._multiplier
 
     def _wait(self, patterns: list[Any], timeout: float | None, what: str) -> None:
-        child, seconds = self._running(), self._seconds(timeout)
+        child, seconds = self._running(), self.seconds(timeout)
         try:
             child.expect(patterns, timeout=seconds)
         except pexpect.TIMEOUT:
@@ -144,6 +190,29 @@ class Dut:
     def _tail(self) -> str:
         said = self.console[-SHOWN_CHARACTERS:]
         return f"; the console's end: {said!r}" if said else "; the console is empty"
+
+
+def _without_carriage_returns(read: Callable[..., str]) -> Callable[..., str]:
+    """As a serial console's text is searched, too."""
+    return lambda *arguments, **named: read(*arguments, **named).replace("\r", "")
+
+
+class _Terminal:
+    """The console of a child as the bytes of a line (SerialPort's channel). The child owns it."""
+
+    def __init__(self, child: pexpect.spawn) -> None:
+        self._child = child
+
+    def read(self, timeout_s: float) -> bytes:
+        ready, _, _ = select.select([self._child.child_fd], [], [], timeout_s)
+        return os.read(self._child.child_fd, _READ_BYTES) if ready else b""
+
+    def write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(self._child.child_fd, data) :]
+
+    def close(self) -> None:
+        pass
 
 
 def _plain_terminal() -> None:

@@ -70,6 +70,7 @@ class FirmwareProcess:
         self._start()
 
     def _start(self) -> None:
+        self._has_ended = False
         self._master, console = pty.openpty()
         os.set_blocking(self._master, False)
         try:
@@ -83,9 +84,9 @@ class FirmwareProcess:
         finally:
             os.close(console)
 
-    def fileno(self) -> int:
-        """The terminal's other end."""
-        return self._master
+    def fileno(self) -> int | None:
+        """The terminal's other end; None once nobody is there, as it would be readable for ever."""
+        return None if self._has_ended else self._master
 
     def feed(self, data: bytes) -> None:
         """Type."""
@@ -98,9 +99,13 @@ class FirmwareProcess:
     def take(self) -> bytes:
         """Read what the firmware has said."""
         said, self._boot_text = self._boot_text, b""
-        with contextlib.suppress(OSError):
+        try:
             return said + os.read(self._master, 4096)
-        return said
+        except BlockingIOError:
+            return said
+        except OSError:
+            self._has_ended = True
+            return said
 
     def tick(self, now: float) -> None:
         """The firmware works by itself."""
