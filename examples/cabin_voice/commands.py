@@ -16,7 +16,7 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -27,19 +27,27 @@ from .cabin_rules import CABIN
 from .drive_rules import DRIVING
 from .grammar import Draw, Rule, Said, say
 from .machine_rules import MACHINES
+from .machine_wording import MORE as MACHINE_WORDING
 from .media_rules import MEDIA
+from .media_wording import MORE as MEDIA_WORDING
 from .noise import add_fillers, add_typos, drop_articles, finish, join
 from .opening_rules import OPENINGS_AND_LIGHTS
 from .refusals import ODD_REQUESTS, REFUSAL, REFUSAL_SLOTS, REFUSALS
 from .slots import SLOTS
 from .split import Part, prompt_part
+from .travel_rules import TRAVEL
+from .travel_wording import MORE as TRAVEL_WORDING
 
 HERE = Path(__file__).resolve().parent
-RULES: list[Rule] = [*CABIN, *OPENINGS_AND_LIGHTS, *MEDIA, *DRIVING, *MACHINES]
+_MORE = {**MEDIA_WORDING, **TRAVEL_WORDING, **MACHINE_WORDING}
+RULES: list[Rule] = [
+    replace(rule, text=f"{rule.text}\n{_MORE.get(rule.name, '')}")
+    for rule in [*CABIN, *OPENINGS_AND_LIGHTS, *MEDIA, *TRAVEL, *DRIVING, *MACHINES]
+]
 ALL_SLOTS = {**SLOTS, **REFUSAL_SLOTS}
 END = "<|end|>"
-HELDOUT_SEED = 41_117
-DEV_SEED = 8_086
+HELDOUT_SEED = 73_303
+DEV_SEED = 9_091
 HELDOUT_SIZE = 3000
 # The share of each class in the held-out set.
 HELDOUT_PLAN = {
@@ -52,7 +60,7 @@ HELDOUT_PLAN = {
     "refusals, held-out": 0.1,
 }
 # The share of each class in training; odd requests are refusals for training alone.
-TRAINING_PLAN = {"seen patterns": 0.38, "typos": 0.15, "two commands": 0.23, "refusals": 0.1, "odd requests": 0.14}
+TRAINING_PLAN = {"seen patterns": 0.33, "typos": 0.15, "two commands": 0.27, "refusals": 0.11, "odd requests": 0.14}
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""What can be said to the machines of a workshop: conveyors, spindle, pumps, valves, arm, heaters."""
+"""What can be said to the machines of a workshop: conveyors, spindle, pumps, valves, heaters, mixers."""
 
 from __future__ import annotations
 
 from .frames import CLOSE, OFF, ON, OPEN, OPENING, PROPERTY, RUN, SET, TIME, fit
 from .grammar import Fields, Rule
+from .robot_rules import ARM, WHOLE_SHOP
 
 
 def _start_stop(act: str, slot: str, weight: float) -> list[Rule]:
@@ -31,6 +32,41 @@ def _conveyor() -> list[Rule]:
         ~{c} should (run|go) backwards
         turn {c} around
         have {c} run in reverse
+        ~we (want|need) {c} (to run backwards|in reverse)
+        ~i('d| would) like {c} (to run backwards|in reverse)
+        ~i need {c} to (go|run|move) backwards
+        ~let's reverse {c}
+        ~would you mind reversing {c}
+        ~how about reversing {c}
+        ~{c} in the (other|opposite) direction
+        ~{c} is running the wrong way
+        ~{c} (needs|has) to (go|run) backwards
+        ~{c} must (go|run) the other way
+        ~(can|could) {c} (go|run) backwards
+        run {c} the (other|opposite) way
+        run {c} in the (other|opposite) direction
+        send {c} (backwards|the other way)
+        get {c} (going|running) (backwards|in reverse)
+        keep {c} in reverse
+        flip {c}( around|)
+        invert {c}
+        invert the direction of {c}
+        switch the direction of {c}
+        turn the direction of {c} around
+        set {c} to run (backwards|in reverse)
+        bring {c} into reverse
+        take {c} backwards
+        back {c} up
+        back up {c}
+        ~backwards (on|with) {c}
+        ~reverse (on|for) {c}
+        ~the direction of {c} should be reversed
+        ~{c} should be (reversed|in reverse)
+        ~{c} reversed( please|)
+        activate reverse on {c}
+        put {c} backwards
+        make {c} move (backwards|the other way)
+        operate {c} in reverse
     """
     return [
         *_start_stop("conveyor", c, 0.6),
@@ -60,13 +96,29 @@ def _spindle() -> list[Rule]:
         spin up {s} to {{rpm}}{{turn?}}
         ~i want the spindle {{turn}} at {{rpm}}
         rotate {s} (at|with) {{rpm}}{{turn?}}
+        ~the spindle (needs|has) to (turn|spin) at {{rpm}}{{turn?}}
+        ~i want {{rpm}}{{turn?}} on the spindle
+        ~i('d| would) like the spindle {{turn}} at {{rpm}}
+        let {s} (turn|spin) {{turn}} at {{rpm}}
+        have the spindle (turn|spin) at {{rpm}}{{turn?}}
+        make the spindle (turn|spin) {{turn}} at {{rpm}}
+        ~the spindle should (turn|spin) {{turn}} at {{rpm}}
+        rotate {s} {{turn}} (at|with) {{rpm}}
+        ~{{rpm}} {{turn}} for the spindle
+        drive {s} {{turn}} (at|with) {{rpm}}
+        (take|get) the spindle speed to {{rpm}}
+        put the spindle speed at {{rpm}}{{turn?}}
+        ~we need the spindle {{turn}} at {{rpm}}
+        keep {s} (turning|spinning) at {{rpm}}{{turn?}}
+        get {s} (turning|spinning) at {{rpm}}{{turn?}}
     """
     rules = [
         Rule("spindle_speed", base, fit(SET + RUN, s, "{rpm}{turn?}") + speed, 1.4),
         Rule(
             "spindle_stop",
             {**base, "cmd": "stop"},
-            fit(OFF, s) + "\n~no more spindle\nstop (turning|spinning) the spindle",
+            fit(OFF, s) + "\n~no more spindle\nstop (turning|spinning) the spindle\n~spindle stop( please|)"
+            "\nlet the spindle come to rest\nhold the spindle\nbrake the spindle",
             0.5,
         ),
     ]
@@ -92,6 +144,35 @@ def _spindle() -> list[Rule]:
             have the spindle (run|go) {more} {word}
             ~(i'd like|we need) the spindle {more} {word}
             get the spindle (to run |){more} {word}
+            ~would you mind running the spindle {more} {word}
+            ~how about {more} {word} (on|for) the spindle
+            ~the spindle (needs|has) to (be|run|go) {more} {word}
+            ~the spindle could (be|run|go) {more} {word}
+            ~i('d| would) like the spindle (to run |){more} {word}
+            ~we want the spindle {more} {word}
+            ~let's (run|have) the spindle {more} {word}
+            rotate {s} {more} {word}
+            drive {s} {more} {word}
+            operate {s} {more} {word}
+            set {s} {more} {word}
+            change {s} (to run |to be |){more} {word}
+            bring {s} {way} by {more}
+            take {s} {way} (by |){more}
+            move the spindle speed {way} (by |){more}
+            get the spindle speed {way} (by |){more}
+            dial the spindle {way} (by |){more}
+            ~spindle speed {way} (by |){more}
+            ~spindle speed {more} {word}
+            ~the spindle should go {way} by {more}
+            ~{more} {way} on the spindle
+            ~{more} {word} for the spindle( please|)
+            {one} the rotation of the spindle by {more}
+            {two} the rotation of the spindle by {more}
+            {one} spindle speed by {more}
+            {two} spindle speed by {more}
+            keep the spindle {more} {word}
+            adjust {s} {way} by {more}
+            put the spindle {way} by {more}
         """
         rules.append(Rule(f"spindle_{word}", base, text, 0.7))
     return rules
@@ -107,6 +188,17 @@ def _pumps() -> list[Rule]:
         (pump|deliver) {{flow}} with {p}
         ~{p} should (deliver|pump) {{flow}}
         have {p} (pump|deliver) {{flow}}
+        ~let's have {{flow}} from {p}
+        ~(how about|we need|we want) {{flow}} from {p}
+        ~{p} (needs|has) to (deliver|pump) {{flow}}
+        let {{flow}} (come|flow) from {p}
+        take {{flow}} from {p}
+        ~i('d| would) like {{flow}} from {p}
+        push {{flow}} through {p}
+        send {{flow}} through {p}
+        ~{p} (delivering|pumping) {{flow}}
+        get {p} to (deliver|pump|give) {{flow}}
+        make {p} (give|move) {{flow}}
     """
     bar = f"""
         (raise|lower) the pressure of {p} to {{bar}}
@@ -116,6 +208,18 @@ def _pumps() -> list[Rule]:
         (build up|hold) {{bar}} (with|on) {p}
         ~{p} should (hold|give) {{bar}}
         pressurize {p} to {{bar}}
+        ~let's have {{bar}} from {p}
+        ~(how about|we need|we want) {{bar}} from {p}
+        ~{p} (needs|has) to (hold|give|reach) {{bar}}
+        ~i('d| would) like {{bar}} from {p}
+        put {p} under {{bar}}
+        have {p} (hold|give) {{bar}}
+        get {p} to (hold|give|reach) {{bar}}
+        let {p} (build up|reach|hold) {{bar}}
+        make {p} (hold|reach|give) {{bar}}
+        ~{p} (under|with) {{bar}}
+        (increase|reduce|drop) the pressure of {p} to {{bar}}
+        ~pressure {{bar}} (on|for) {p}
     """
     return [
         *_start_stop("pump", p, 0.7),
@@ -142,6 +246,36 @@ def _valves() -> list[Rule]:
         fully open {v} for {{time}}
         let {v} stay open for {{time}}
         ~{{time}} with {v} open
+        ~i('d| would) like {v} open for {{time}}
+        ~we (want|need) {v} open for {{time}}
+        ~would you mind opening {v} for {{time}}
+        ~let's open {v} for {{time}}
+        ~how about {v} open for {{time}}
+        ~{v} (needs|has) to (be|stay) open for {{time}}
+        ~{v} must stay open for {{time}}
+        ~(can|could) {v} (be|stay) open for {{time}}
+        make {v} (stay |)open for {{time}}
+        open {v} and close it (again |)after {{time}}
+        open {v} then shut it after {{time}}
+        open {v} {{time}} long
+        open {v} all the way for {{time}}
+        open {v} (completely|fully) for {{time}}
+        open {v} up for {{time}}
+        let {v} be open for {{time}}
+        leave {v} (standing |)open {{time}}
+        set {v} open for {{time}}
+        put {v} open for {{time}}
+        turn {v} open for {{time}}
+        have {v} opened for {{time}}
+        get {v} opened for {{time}}
+        give {v} {{time}} (open|of opening)
+        ~for {{time}} {v} should be open
+        ~for the next {{time}} keep {v} open
+        for {{time}} keep {v} open
+        for {{time}} let {v} be open
+        ~{v} opened for {{time}}
+        ~{{time}} of {v} open
+        see that {v} is open for {{time}}
     """
     return [
         Rule("valve_open", {**valve, "pos": 100}, fit(OPEN, v) + f"\n(put|set|turn) {v} (to |)(open|fully open)", 0.7),
@@ -156,139 +290,6 @@ def _valves() -> list[Rule]:
     ]
 
 
-def _arm() -> list[Rule]:
-    a = "the (arm|robot arm|robot)"
-    move = f"""
-        move {a} {{armdir}} (by |){{mm}}
-        move {a} {{mm}} (to the |){{armdir}}
-        shift {a} {{mm}} (to the |){{armdir}}
-        drive {a} {{mm}} {{armdir}}
-        (shift|drive) {a} {{armdir}} by {{mm}}
-        (bring|push) {a} {{mm}} {{armdir}}
-        push {a} {{armdir}} (by |){{mm}}
-        ~(arm|robot) {{armdir}} (by |){{mm}}
-        ~(arm|robot) {{mm}} {{armdir}}
-        ~{{mm}} {{armdir}} with {a}
-        ~{a} should (go|move) {{mm}} {{armdir}}
-        ~{a} should move {{armdir}} by {{mm}}
-        (let|have|make) {a} (go|move) {{mm}} {{armdir}}
-        ~i (want|need) {a} {{mm}} (further |){{armdir}}
-        (take|get) {a} {{mm}} {{armdir}}
-        ~i('d like| want) {a} to (go|move) {{armdir}} by {{mm}}
-        go {{mm}} {{armdir}} with {a}
-        send {a} {{armdir}} by {{mm}}
-        ~{{armdir}} by {{mm}} with {a}
-    """
-    home = f"""
-        (move|bring|send) {a} (home|to home)
-        (move|bring|send) {a} to (the home|its home) position
-        home {a}
-        (park|retract) {a}
-        ~arm home
-        return {a} to (home|the home position)
-        drive {a} to (home|the home position)
-        (put|get|take) {a} (back |)home
-        ~{a} should go (back |)home
-        let {a} go (back |)home
-        go home with {a}
-        ~i want {a} (back |)home
-        ~{a} (back |)(home|to home)( position|)
-        have {a} (go|return) home
-    """
-    stop = f"""
-        (stop|halt|freeze) {a}
-        (hold|stop) {a} (right there|there|right here)
-        ~(arm|robot) stop
-        bring {a} to a (stop|halt)
-        (freeze|halt) {a} right there
-        ~{a} should stop( moving|)
-        stop moving {a}
-        make {a} (stop|halt)
-        keep {a} still
-        ~don't move {a}( any further|)
-        ~i want {a} to stop
-        get {a} to stop
-        have {a} (stop|freeze)
-    """
-    joint = """
-        rotate joint {joint} (by |){deg}{turn?}
-        turn joint {joint} (by |){deg}{turn?}
-        turn joint {joint} {turn} by {deg}
-        rotate joint {joint} {turn} by {deg}
-        (move|bring) joint {joint} to {deg}
-        (swing|drive|set) joint {joint} to {deg}
-        rotate joint {joint} to {deg}
-        ~joint {joint} (by |to |){deg}{turn?}
-        ~joint {joint} {turn} by {deg}
-        swing joint {joint} (by |){deg}{turn?}
-        move joint {joint} by {deg}{turn?}
-        ~i (want|need) joint {joint} at {deg}
-        put joint {joint} at {deg}
-        ~joint {joint} should (be at|go to) {deg}
-        ~{deg} {turn} on joint {joint}
-        ~{deg} on joint {joint}
-        bend joint {joint} (by|to) {deg}
-        twist joint {joint} (by |){deg}{turn?}
-        take joint {joint} to {deg}
-        let joint {joint} (go|turn) to {deg}
-    """
-    arm: Fields = {"act": "arm"}
-    return [
-        Rule("arm_move", arm, move, 1.4),
-        Rule("arm_home", {**arm, "cmd": "home"}, home, 0.5),
-        Rule("arm_stop", {**arm, "cmd": "stop"}, stop, 0.5),
-        Rule("arm_joint", arm, joint),
-    ]
-
-
-def _gripper() -> list[Rule]:
-    grip, part = "the (gripper|claw|hand)", "the (part|workpiece|object|piece)"
-    open_, close = {"act": "gripper", "cmd": "open"}, {"act": "gripper", "cmd": "close"}
-    drop = f"""
-        (release|drop) {part}
-        let go of {part}
-        (put|set) {part} down
-        let {part} (go|fall|drop)
-        put down {part}
-        ~{part.replace("the ", "")} (released|down)
-        free {part}
-        ~(gripper|claw) open
-    """
-    grab = f"""
-        (grab|grip|grasp) {part}
-        (hold|clamp) {part}
-        pick up {part}
-        (take|catch) {part}
-        pick {part} up
-        get hold of {part}
-        take hold of {part}
-        seize {part}
-        ~(gripper|claw) (closed|close)
-    """
-    force = f"""
-        (close|shut) {grip} (at|with) {{force}} {{percent}}( force|)
-        grip (at|with) {{force}} {{percent}}( force|)
-        (set|put) {grip} to {{force}} {{percent}}( force|)
-        (grab|grip) {part} (at|with) {{force}} {{percent}}( force|)
-        (hold|grasp) {part} (at|with) {{force}} {{percent}}( force|)
-        pick up {part} with {{force}} {{percent}}( force|)
-        ~{grip} (at|with|to) {{force}} {{percent}}( force|)
-        ~grip force {{force}} {{percent}}
-        use {{force}} {{percent}} (force|grip) on {part}
-        ~{{force}} {{percent}} (force|grip) (on|with) {grip}
-        squeeze {part} (at|with) {{force}} {{percent}}( force|)
-        (take|clamp) {part} with {{force}} {{percent}}( force|)
-        ~i want {grip} at {{force}} {{percent}}( force|)
-        close {grip} to {{force}} {{percent}}
-        set the (grip|grip force|gripper force) to {{force}} {{percent}}
-    """
-    return [
-        Rule("grip_open", open_, fit(OPEN, grip) + drop, 0.5),
-        Rule("grip_close", close, fit(CLOSE, grip) + grab, 0.5),
-        Rule("grip_force", close, force, 0.7),
-    ]
-
-
 def _heat_and_mix() -> list[Rule]:
     h, m = "{heater}", "{mixer}"
     heat = f"""
@@ -299,6 +300,18 @@ def _heat_and_mix() -> list[Rule]:
         ~{h} should reach {{ovenc}}
         let {h} (reach|heat up to) {{ovenc}}
         ~{{ovenc}} in {h}
+        warm {h} (up |)to {{ovenc}}
+        warm up {h} to {{ovenc}}
+        cool {h} (down |)to {{ovenc}}
+        ~i (want|need) {{ovenc}} in {h}
+        ~{h} (needs|has) to reach {{ovenc}}
+        bake at {{ovenc}} in {h}
+        make {h} as hot as {{ovenc}}
+        ~{h} hot to {{ovenc}}
+        have {h} (heat up to|reach) {{ovenc}}
+        ~it should be {{ovenc}} in {h}
+        raise {h} to {{ovenc}}
+        lower {h} to {{ovenc}}
     """
     spin = f"""
         spin {m} (at|with) {{mixrpm}}
@@ -306,6 +319,13 @@ def _heat_and_mix() -> list[Rule]:
         turn {m} at {{mixrpm}}
         mix at {{mixrpm}} with {m}
         (stir|mix) with {m} at {{mixrpm}}
+        rotate {m} (at|with) {{mixrpm}}
+        stir at {{mixrpm}} with {m}
+        ~{m} should (turn|stir|spin) at {{mixrpm}}
+        have {m} (turn|stir|spin) at {{mixrpm}}
+        make {m} (turn|stir|spin) at {{mixrpm}}
+        spin up {m} to {{mixrpm}}
+        ~i want {{mixrpm}} from {m}
     """
     return [
         *_start_stop("heater", h, 0.4),
@@ -320,56 +340,12 @@ def _heat_and_mix() -> list[Rule]:
     ]
 
 
-def _whole_shop() -> list[Rule]:
-    wait = """
-        wait (for |){time}
-        pause for {time}
-        (hold|sleep) for {time}
-        do nothing for {time}
-        (stay|hold) (still|idle) for {time}
-        ~give it {time}
-        ~{time} (break|pause)
-        take a (break|pause) of {time}
-        for {time} (wait|do nothing)
-        (rest|idle) for {time}
-        make a pause of {time}
-        hold on for {time}
-        ~(i want|we need) a (pause|break) of {time}
-        wait {time} (before|until) (going on|you go on)
-        let {time} pass
-        stand by for {time}
-        ~don't do anything for {time}
-    """
-    stop = """
-        ~emergency stop
-        ~e stop
-        stop (everything|all machines|all the machines)
-        (halt|shut down) everything
-        (shut down|halt) all (the |)machines
-        ~everything (stop|off)
-        (turn|switch) (everything|all machines) off
-        (turn|switch) off (everything|all the machines)
-        bring (everything|all machines) to a (stop|halt)
-        (shut|power) everything down
-        ~all machines (stop|off)
-        kill (everything|all the machines)
-        ~(stop it all|stop the whole shop)
-        hit the emergency stop
-        freeze (everything|all machines)
-    """
-    return [
-        Rule("wait", {"act": "wait"}, wait, 0.7),
-        Rule("stop_all", {"act": "stop", "what": "all"}, stop, 0.6),
-    ]
-
-
 MACHINES: list[Rule] = [
     *_conveyor(),
     *_spindle(),
     *_pumps(),
     *_valves(),
-    *_arm(),
-    *_gripper(),
+    *ARM,
     *_heat_and_mix(),
-    *_whole_shop(),
+    *WHOLE_SHOP,
 ]

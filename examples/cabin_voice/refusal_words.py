@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from random import Random
 
+from .refusal_things import (
+    MORE_ACTIONS,
+    MORE_BOOK,
+    MORE_CHORE,
+    MORE_FACT,
+    MORE_FOOD,
+    MORE_FOREIGN,
+    MORE_MESSAGE,
+    MORE_THINGS,
+)
+
 FOOD = (
     "a pizza|two pizzas|a burger|some milk|a cup of coffee|a coffee|a sandwich|ice cream|lunch|breakfast|dinner|"
     "a bottle of water|some bread|a salad|flowers|a new phone|shoes|a ticket|groceries|a beer|noodles|tea|"
     "a taco|some sushi|a hot dog|a cake|a glass of juice|a new laptop|a birthday present|socks|fresh fruit|soup|"
     "some cheese|a steak|chocolate|a dozen eggs|french fries|a milkshake|a new jacket|two apples|cat food|batteries|"
     "a bag of rice|some cookies|a donut|a bike|a watch|a cold drink|a lottery ticket|sunglasses|a bunch of roses"
-).split("|")
+).split("|") + MORE_FOOD
 FACT = (
     "the capital of France|the weather tomorrow|the meaning of life|the latest news|a joke|a story|a riddle|"
     "the score of the game|the population of China|the price of gold|who won the election|how to bake bread|"
@@ -21,7 +32,7 @@ FACT = (
     "the longest river|a tongue twister|what the stars say|the cinema program|the opening hours|my bank balance|"
     "who wrote Hamlet|the boiling point of water|how many people live in Rome|a good book|the best restaurant|"
     "the calories in a banana|the winner of the race|the speed of light|what love is"
-).split("|")
+).split("|") + MORE_FACT
 CHORE = (
     "wash the dishes|feed the dog|walk the dog|mow the lawn|clean my room|fold the laundry|iron my shirt|"
     "paint the wall|fix the roof of my house|do my homework|take out the trash|make the bed|cut my hair|"
@@ -35,20 +46,20 @@ CHORE = (
     "tell the truth|go to sleep|wake me up at six|find my keys|hold my hand|read my mind|lift the car|fly to the moon|"
     "turn left at the light|take the next exit|reset the trip meter|measure my heart rate|guess my age|grind the coffee|"
     "sharpen the knife|assemble the shelf|inspect the weld|empty the bin|wipe the table|hang up the coat|buy a stamp"
-).split("|")
+).split("|") + MORE_CHORE
 BOOK = (
     "a table for two|a hotel room|a flight|a flight to Madrid|a taxi|a room|tickets for the concert|a table at eight|"
     "a seat on the train|an appointment|a haircut|a rental car|a table for four|a train ticket|a cruise|"
     "a doctor's appointment|a holiday|a hostel|a tennis court|a parking space|a babysitter|a bus ticket|two cinema tickets|"
     "a campsite|a meeting room|a guided tour|a car wash|a ferry|a dentist appointment|a massage therapist"
-).split("|")
+).split("|") + MORE_BOOK
 MESSAGE = (
     "an email to Anna|a text to Bob|a message to my boss|my emails|a letter to mom|a reminder|an alarm for seven|"
     "a note|my messages|a shopping list|a meeting at noon|a tweet|a fax to the office|a text message to Emma|"
     "an email to my sister|a postcard|a to do list|a calendar entry|my diary|a timer|a timer for ten minutes|"
     "a voice memo|my notes|a birthday card|my inbox|an invitation|a comment|a letter to the bank|a blog post|"
     "a reply to Carlos|my contacts|a photo to Nina"
-).split("|")
+).split("|") + MORE_MESSAGE
 FOREIGN = (
     "fridge|dishwasher|garage|garage door|tv|television|washing machine|lawn mower|front gate|kettle|toaster|"
     "computer|printer|elevator|microwave|kitchen light|bathroom fan|garden hose|sprinkler|curtain|blinds|bank account|"
@@ -59,7 +70,7 @@ FOREIGN = (
     "electric blanket|bread maker|grill|stove|hairbrush|ladder|tractor|bus|tram|generator|solar panel|thermostat at home|"
     "front porch lamp|awning|hot tub|treadmill|typewriter|escalator|ski lift|clock|telescope|record player|game console|"
     "parachute|anchor|sail|cash register|vending machine|hay baler|snow blower|roof rack|air bag|seat belt|spoiler"
-).split("|")
+).split("|") + MORE_FOREIGN
 ACTIONS = (
     "sing|paint|bury|hide|throw|sharpen|boil|fry|invite|marry|teach|sue|weigh|measure|borrow|lend|steal|rent|hire|"
     "fire|burn|break|catch|chase|climb|cover|dig up|draw|dress|empty|erase|fill in|film|glue|guess|hug|hunt|"
@@ -71,7 +82,7 @@ ACTIONS = (
     "harvest|hatch|insult|invent|inspect|juggle|knit|launch|lick|lift|mow|nail|obey|order|pat|pinch|plow|praise|publish|"
     "rake|record|recycle|remove|rewrite|rob|scare|scratch|shake|shave|slice|stack|stretch|swallow|swap|tear|tease|unfold|"
     "unpack|vote for|wake|water|weave|weed|whisper to|wind up a|worship|yell at|lock|unlock|raise|lower|switch off"
-).split("|")
+).split("|") + MORE_ACTIONS
 THINGS = (
     "apple|bird|blanket|book|bottle|box|bridge|broom|bus|candle|carrot|chair|cheese|church|clock|cloud|clown|cup|"
     "dinosaur|dog|dragon|drum|duck|egg|elephant|farm|fish|flag|forest|fork|frog|garden|ghost|guitar|hammer|hat|horse|"
@@ -96,7 +107,7 @@ THINGS = (
     "tank|tape|tower|toy|trombone|trumpet|tuba|tulip|tunnel|turtle|tv set|unicorn|vest|village|volcano|wagon|walnut|"
     "wand|waterfall|web|wheelbarrow|whistle|wig|windmill|wire|wizard|worm|xylophone|yarn|zeppelin|zipper|air fryer|"
     "water pistol|chain saw|sewing machine|cash machine|snow plow|ice machine|photo album|power bank|keyhole|toolbox"
-).split("|")
+).split("|") + MORE_THINGS
 _SYLLABLES = (
     "ba be bo dra du fi flo ga gri ho jo ka klu la li mo mu na no pra ri ro sa shi sto ta tru va vo wi za ze "
     "ack bli cro den ell fer gis hul ink jor kep lum mip nex orp pel quo rast sned tov ulm ven wex yil zor"

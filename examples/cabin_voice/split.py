@@ -13,10 +13,10 @@ from typing import Literal
 
 Part = Literal["train", "dev", "test"]
 
-TEST_SALT = "cabin-voice-test-2"
-DEV_SALT = "cabin-voice-dev-2"
+TEST_SALT = "cabin-voice-test-3"
+DEV_SALT = "cabin-voice-dev-3"
 TEST_SHARE = 0.12
-DEV_SHARE = 0.05
+DEV_SHARE = 0.08
 # A pool keeps at least this many wordings for training; one of SURE or more always gives one to the test.
 KEPT = 3
 SURE = 6

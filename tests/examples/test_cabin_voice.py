@@ -18,13 +18,14 @@ sys.path.insert(0, str(EXAMPLES))
 from cabin_voice import commands, refusal_words  # noqa: E402
 from cabin_voice.grammar import Draw, Rule, expand, expand_all, say  # noqa: E402
 from cabin_voice.noise import add_typos  # noqa: E402
-from cabin_voice.refusals import ODD_REQUESTS, REFUSAL, REFUSALS, unseen_words  # noqa: E402
+from cabin_voice.refusals import ODD_REQUESTS, REFUSAL, REFUSAL_SLOTS, REFUSALS, unseen_words  # noqa: E402
 from cabin_voice.split import Part, divide, prompt_part  # noqa: E402
 from cabin_voice.wording import number_words  # noqa: E402
 
 HERE = EXAMPLES / "cabin_voice"
 MODEL = HERE / "model"
 RULES = [*commands.RULES, *REFUSALS]
+PARTS: tuple[Part, ...] = ("train", "dev", "test")
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,27 @@ def test_one_prompt_has_one_meaning() -> None:
         assert meanings.setdefault(key, sample.expected) == sample.expected, key
 
 
+def test_one_pattern_has_one_meaning() -> None:
+    """The same words with open slots in two rules would teach the model two answers to one command."""
+    meanings: dict[str, str] = {}
+    for rule in RULES:
+        for pattern in rule.patterns:
+            for text in expand_all(pattern.removeprefix("~")):
+                meaning = json.dumps([rule.base, sorted(rule.slots)])
+                assert meanings.setdefault(text, meaning) == meaning, f"{rule.name}: {text}"
+
+
+def test_one_wording_has_one_meaning() -> None:
+    """The same words in two rules, odd requests included, would teach the model two answers to one command."""
+    meanings: dict[str, str] = {}
+    rng = Random(4)
+    for rule in [*RULES, *ODD_REQUESTS]:
+        for _ in range(60):
+            said = say(rule, Draw(rng, rng.choice([part for part in PARTS if rule.of(part)])), commands.ALL_SLOTS)
+            expected = commands.json_line(said.meaning)
+            assert meanings.setdefault(said.text.lower(), expected) == expected, f"{rule.name}: {said.text}"
+
+
 @pytest.mark.parametrize("name", sorted(commands.COMMITTED))
 def test_committed_text_comes_from_the_generator(name: str) -> None:
     assert (HERE / name).read_text(encoding="utf-8") == commands.COMMITTED[name]()
@@ -164,11 +186,11 @@ def test_model_is_a_small_mixtral(tokenizer: Tokenizer) -> None:
     assert (MODEL / "model.safetensors").stat().st_size <= 5_000_000
 
 
-def test_nine_in_ten_held_out_samples_are_right_and_no_expert_is_idle() -> None:
+def test_97_in_100_held_out_samples_are_right_and_no_expert_is_idle() -> None:
     figures = json.loads((MODEL / "figures.json").read_text(encoding="utf-8"))
     total = figures["all"]["all"]
     assert total["samples"] == commands.HELDOUT_SIZE
-    assert total["right"] / total["samples"] >= 0.9
+    assert total["right"] / total["samples"] >= 0.97
     assert figures["transformers_max_logit_difference"] < 1e-4
     assert min(min(row) for row in figures["expert_shares"]) > 0.02
 
@@ -209,15 +231,23 @@ def test_typos_never_change_the_meaning_of_a_number_or_a_short_word() -> None:
     assert add_typos("go to 40 now", Random(1)) == "go to 40 now"
 
 
-def test_training_refusals_use_no_word_that_is_held_out() -> None:
-    assert unseen_words()
-    for rule in [*REFUSALS, *ODD_REQUESTS]:
-        rng = Random(3)
-        for _ in range(80):
-            text = say(rule, Draw(rng), commands.ALL_SLOTS).text
-            for pool in (refusal_words.FOOD, refusal_words.CHORE, refusal_words.FOREIGN):
-                held = [*divide(tuple(pool))["test"], *divide(tuple(pool))["dev"]]
-                assert not any(re.search(rf"\b{re.escape(word)}$", text) for word in held), text
+def test_training_refusals_use_no_word_that_only_held_out_phrases_have() -> None:
+    unseen = unseen_words()
+    assert unseen
+    rng = Random(3)
+    for name in ("food", "fact", "chore", "book", "message", "foreign", "noun", "verb"):
+        for _ in range(800):
+            phrase, _ = REFUSAL_SLOTS[name](Draw(rng))
+            assert not unseen & set(re.findall(r"\w+", phrase.lower())), f"{name}: {phrase}"
+
+
+def test_training_refusals_name_no_held_out_chore_or_device() -> None:
+    rng = Random(3)
+    for name, pool in (("chore", refusal_words.CHORE), ("foreign", refusal_words.FOREIGN)):
+        parts = divide(tuple(pool))
+        trained = {REFUSAL_SLOTS[name](Draw(rng))[0] for _ in range(2000)}
+        assert trained.isdisjoint(parts["test"]), name
+        assert trained.isdisjoint(parts["dev"]), name
 
 
 def test_machine_without_a_number_has_no_id() -> None:
