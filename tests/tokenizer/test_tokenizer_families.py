@@ -114,7 +114,7 @@ def test_the_composed_form_of_every_code_point_and_pair_is_the_library_s(make_fi
     """Each code point behind a letter, and behind a mark of a middle class."""
     tokenizer = FAMILIES["qwen2"]()
     firmware = make_firmware(tokenizer)
-    points = [chr(point) for point in (*range(0x300, 0xD800), *range(0xE000, 0x30000)) if point % 1 == 0]
+    points = [chr(point) for point in (*range(0x300, 0xD800), *range(0xE000, 0x30000))]
     for start in range(0, len(points), 4000):
         text = "".join(f"\n{char}a{char}\u0323{char}" for char in points[start : start + 4000])
         assert firmware.encode(text, 1 << 20) == (OK, tokenizer.encode(text).ids)
@@ -168,10 +168,10 @@ def test_an_expression_outside_the_grammar_is_refused_where_it_leaves_it(express
 def test_parts_of_a_sentencepiece_tokenizer_that_we_do_not_have_are_refused_by_name() -> None:
     def refusal(path: str, value: object) -> str:
         root = json.loads(FAMILIES["llama2"]().to_str())
-        *parents, last = path.split("/")
+        *parents, last = [int(key) if key.isdigit() else key for key in path.split("/")]
         holder = root
         for key in parents:
-            holder = holder[int(key)] if key.isdigit() else holder[key]
+            holder = holder[key]
         holder[last] = value
         with pytest.raises(TokenizerError) as caught:
             read_tokenizer_bytes(json.dumps(root).encode(), 2000)
