@@ -16,6 +16,7 @@ from rich.text import Text
 
 from colibri_build import __version__, cli_view, pipeline
 from colibri_build.build_folder import is_as_inspected, open_build
+from colibri_build.cli_emulate import emulate
 from colibri_build.cli_image import flash, image
 from colibri_build.cli_initramfs import initramfs
 from colibri_build.cli_monitor import monitor
@@ -382,6 +383,7 @@ cli.add_command(report)
 cli.add_command(initramfs)
 cli.add_command(image)
 cli.add_command(flash)
+cli.add_command(emulate)
 cli.add_command(monitor)
 
 

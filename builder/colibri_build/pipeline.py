@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -46,12 +46,13 @@ from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
 from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
 from colibri_build.files import read_text, sha256_of, write_whole
+from colibri_build.image.boot_files import read_boot_files
 from colibri_build.image.first_stage import compile_first_stage
 from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult
 from colibri_build.image.flash import flash as flash_image
 from colibri_build.image.initramfs import write_initramfs
 from colibri_build.image.make import ImageOptions, make_image
-from colibri_build.image.manifest import Manifest
+from colibri_build.image.manifest import IMAGE_FILE, Manifest
 from colibri_build.pack.reader import load_quantized, read_model_folder
 from colibri_build.pack.writer import require_replaceable, write_model_folder
 from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
@@ -63,6 +64,7 @@ from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
 from colibri_build.resources import cache_folder, code_digest
+from colibri_build.run.qemu_system import DirectBoot, Hardware, QemuSystem
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
 from colibri_build.target.board import Board, load_board
@@ -409,3 +411,23 @@ def is_latest(folder: Path, result: FlashResult) -> bool:
     """Whether the build folder around an image folder, if there is one, still holds the firmware that was flashed."""
     elf = folder.absolute().parent / BINARY_NAME
     return not elf.is_file() or sha256_of(elf) == result.firmware
+
+
+@contextmanager
+def emulated(disk: Path, board: str | None, ram_mib: int | None) -> Iterator[QemuSystem]:
+    """Boot an image folder, or a flashed file, on an emulated board; it is switched off in the end.
+
+    `board`: default is the one that the firmware is for. `ram_mib`: default is its profile's.
+    """
+    path = disk / IMAGE_FILE if disk.is_dir() else disk
+    found = read_boot_files(path)
+    # The console of the board itself is not that of the emulated machine, which QemuSystem names.
+    words = tuple(word for word in found.words if not word.startswith(("console=", "colibri.slot=")))
+    with tempfile.TemporaryDirectory(prefix="colibri-boot-") as name:
+        kernel, initrd = Path(name) / "kernel", Path(name) / "initrd"
+        kernel.write_bytes(found.kernel)
+        initrd.write_bytes(found.initrd)
+        boot = DirectBoot(kernel, initrd, found.slot, found.arguments, words)
+        profile = load_board(board or found.firmware.board)
+        with QemuSystem(profile, path, boot, Hardware(ram_mib=ram_mib), bad_patterns=()) as machine:
+            yield machine

@@ -9,6 +9,7 @@ import pytest
 
 from colibri_build import pipeline
 from colibri_build.errors import RunError
+from colibri_build.image.boot_files import read_boot_files
 from colibri_build.image.flash import FlashEvents, FlashOptions
 from colibri_build.image.gpt import find_partition, read_gpt
 from colibri_build.run.client import Client, GenerateOptions
@@ -27,6 +28,8 @@ from support.systems import (
     assert_is,
     switch_off,
 )
+
+STDIN_WORDS = ("--stdin", "--max-tokens", str(GOLDEN_TOKENS))
 
 
 @pytest.mark.parametrize("board", ARM_BOARDS)
@@ -57,6 +60,16 @@ def test_the_serial_protocol_gets_the_references_answers(bench: Bench, board: st
             assert client.stats()["major_faults"] > 0, "the weights came from the disk"
             client.shutdown()
             system.wait_power_off()
+
+
+def test_what_a_disk_boots_is_read_from_it(bench: Bench) -> None:
+    """Emulation without a boot loader starts what the board's would: kernel, initrd, words, arguments."""
+    flashed = bench.tiny("cortex-a53")
+    found = read_boot_files(flashed.disk)
+    assert found.kernel == flashed.kernel.image.read_bytes()
+    assert found.initrd == flashed.initrd.read_bytes()
+    assert (found.firmware.board, found.slot, found.arguments) == ("cortex-a53", "a", STDIN_WORDS)
+    assert found.words[-2:] == ("panic=-1", "console=ttyAMA0")
 
 
 def without_slot_a(flashed: Flashed, disk: Any) -> None:

@@ -68,9 +68,9 @@ class FatVolume:
                 return None
         return found
 
-    def content(self, file: FatFile) -> bytes:
-        """Return a file's bytes. Raises FlashError for one above 1 MiB, or whose clusters do not hold it."""
-        if file.bytes > min(_MOST_FILE_BYTES, sum(size for _, size in file.clusters)):
+    def content(self, file: FatFile, most_bytes: int = _MOST_FILE_BYTES) -> bytes:
+        """Return a file's bytes. Raises FlashError for one above `most_bytes`, or whose clusters do not hold it."""
+        if file.bytes > min(most_bytes, sum(size for _, size in file.clusters)):
             raise self._damaged(f"{file.name} has {file.bytes} bytes, which its clusters do not hold")
         return b"".join(self._read(offset, size) for offset, size in file.clusters)[: file.bytes]
 

@@ -100,6 +100,15 @@ class Console:
         said = self.text[-SHOWN_CHARACTERS:]
         return f"; the console's end: {said!r}" if said else "; the console is empty"
 
+    def fileno(self) -> int:
+        """Return the socket's descriptor, to wait for it together with others."""
+        return self._socket.fileno()
+
+    def forget(self) -> None:
+        """Drop all text but the end that messages show."""
+        self.text = self.text[-SHOWN_CHARACTERS:]
+        self._at = self._checked = len(self.text)
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Literal
 
 from colibri_build.errors import DeadlineError, RunError
-from colibri_build.run.console import Console
+from colibri_build.run.console import BAD_PATTERNS, Console
 from colibri_build.target.board import Board
 from colibri_build.target.board import QemuSystem as Machine
 
@@ -78,6 +78,7 @@ class QemuSystem:
         boot: DirectBoot | BootLoader,
         hardware: Hardware | None = None,
         multiplier: float = 1.0,
+        bad_patterns: Sequence[str] = BAD_PATTERNS,
     ) -> None:
         """Start the machine. Raises RunError, naming the package or file that is missing."""
         self.board = board
@@ -92,7 +93,7 @@ class QemuSystem:
                 self._errors = folder / "errors"
                 self._process = _start(self.command, theirs.fileno(), self._errors)
             resources.callback(self._end)
-            self.console = Console(ours, self._why_gone)
+            self.console = Console(ours, self._why_gone, bad_patterns)
             self._resources = resources.pop_all()
 
     def expect(self, pattern: str, timeout_s: float = 60.0) -> str:
