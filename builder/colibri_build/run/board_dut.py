@@ -17,6 +17,7 @@ from colibri_build.run.status_line import checked_status
 from colibri_build.run.verify_serial import require_same_model
 
 READY = r"READY colibri [^\n]*digest=([0-9a-f]{16})\n"
+__tracebackhide__ = True  # pytest shows the line of the test that failed instead of ours
 _GONE_S = 0.5  # after the end of what speaks, for its last words
 _END_OF_INPUT, _INTERRUPT = "\x04", "\x03"
 _STATUS = r"(?m)^COLIBRI_STATUS (.*)\n"

@@ -26,6 +26,7 @@ from colibri_build.run.runner import Runner
 from colibri_build.run.serial_port import SerialPort
 from colibri_build.run.status_line import check_end
 
+__tracebackhide__ = True  # pytest shows the line of the test that failed instead of ours
 _POLL_S = 0.005
 _CTRL_C = "\x03"
 _SERVE = ("--serve",)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from colibri_build.errors import RunError
 from colibri_build.run.client import Client, GenerateOptions
 
+__tracebackhide__ = True  # pytest shows the line of the test that failed instead of ours
 _FAULTS = ("major_faults", "minor_faults")
 
 

@@ -88,6 +88,11 @@ def read_hardware_map(path: Path) -> tuple[BenchBoard, ...]:
     return boards
 
 
+def board_name(profile: str) -> str:
+    """Return the name of a board profile that is named so, or by the path of its file."""
+    return Path(profile).stem if profile.endswith(".toml") else profile
+
+
 def choose(boards: Sequence[BenchBoard], path: Path, device_id: str | None, platform: str | None) -> BenchBoard:
     """Return the board with an id, or the only connected one for a platform. Raises RunError."""
     if device_id is not None:
@@ -97,13 +102,17 @@ def choose(boards: Sequence[BenchBoard], path: Path, device_id: str | None, plat
         if not found.connected:
             raise RunError(f"'{device_id}' is not connected, says {path}", hint="connected: true, once it is")
         return found
-    fitting = [board for board in boards if board.connected and platform in (None, board.platform)]
+    fitting = [
+        board
+        for board in boards
+        if board.connected and (platform is None or board_name(platform) == board_name(board.platform))
+    ]
     if len(fitting) == 1:
         return fitting[0]
-    what = f"for {platform}" if platform else "that is connected"
+    what = f" for {platform}" if platform else ""
     if not fitting:
-        raise RunError(f"{path} has no connected board {what}", hint=f"its boards: {_ids(boards)}")
-    raise RunError(f"{path} has {len(fitting)} boards {what}", hint=f"--device-id, one of: {_ids(fitting)}")
+        raise RunError(f"{path} has no connected board{what}", hint=f"its boards: {_ids(boards)}")
+    raise RunError(f"{path} has {len(fitting)} connected boards{what}", hint=f"--device-id, one of: {_ids(fitting)}")
 
 
 def _ids(boards: Sequence[BenchBoard]) -> str:

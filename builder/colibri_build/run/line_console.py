@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from colibri_build.errors import RunError
 from colibri_build.run.console import SHOWN_CHARACTERS
 
+__tracebackhide__ = True  # pytest shows the line of the test that failed instead of ours
+
 
 class LineConsole:
     """`text` is all that came since `clear`, without carriage returns; only what is behind the last match is searched."""

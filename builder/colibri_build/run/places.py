@@ -15,6 +15,8 @@ from colibri_build.run.qemu_system import DirectBoot, Hardware, QemuSystem
 from colibri_build.run.serial_port import SerialPort
 from colibri_build.target.board import Board
 
+__tracebackhide__ = True  # pytest shows the line of the test that failed instead of ours
+
 
 class Place(Protocol):
     """A board's place. `boots`: opening it starts the board, which then says READY by itself."""

@@ -19,7 +19,7 @@ from typing import Any
 from colibri_build.errors import DeadlineError, RunError
 from colibri_build.run.board_dut import BoardDut
 from colibri_build.run.dut import Dut
-from colibri_build.run.hardware_map import BenchBoard
+from colibri_build.run.hardware_map import BenchBoard, board_name
 from colibri_build.run.places import CommandPlace, Place, SerialPlace, SystemPlace
 from colibri_build.run.process import require_elf
 from colibri_build.run.pytest_options import PROCESS_KINDS, Settings
@@ -172,12 +172,12 @@ class Bench:
     def _system(self) -> SystemPlace:
         """Make what a machine boots from: the image, unless it is named, and the way to it."""
         image, initrd = self.settings.image, self._folder / "initrd"
+        if image is not None and not (image / "colibri.img").is_file():
+            raise RunError(f"{image} holds no image", hint="colibri-build image BUILD_DIR")
         kernel = find_kernel(self.board.arch)
         if image is None:
             image = self._folder / "image"
             build_command("image", str(self.firmware.parent), "-o", str(image))
-        elif not (image / "colibri.img").is_file():
-            raise RunError(f"{image} holds no image", hint="colibri-build image BUILD_DIR")
         build_command("initramfs", "-b", self._require_board(), "-o", str(initrd))
         return SystemPlace(self.board, image / "colibri.img", kernel.image, initrd, self.settings.multiplier)
 
@@ -188,7 +188,7 @@ def flash(settings: Settings) -> None:
     entry = settings.bench_board or BenchBoard("", "")
     if entry.pre_script:
         run_script(entry.pre_script)
-    board = ("--board", settings.board) if settings.board else ()
+    board = ("--board", board_name(settings.board)) if settings.board else ()
     arguments = (str(settings.image), "--device", settings.flash_device, "--yes", *board, *entry.runner_params)
     build_command("flash", *arguments, timeout_s=entry.flash_timeout)
     if entry.post_flash_script:

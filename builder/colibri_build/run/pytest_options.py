@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colibri_build.errors import RunError
-from colibri_build.run.hardware_map import BenchBoard, choose, read_hardware_map
+from colibri_build.run.hardware_map import RUNNER, BenchBoard, board_name, choose, read_hardware_map
 
 PROCESS_KINDS = ("auto", "native", "qemu-user")
 SERIAL_OPTIONS = ("--device-serial", "--device-serial-pty", "--hardware-map")
@@ -90,12 +90,12 @@ def _kind(option: OptionValue) -> str:
     """Resolve auto as far as the options do: a serial line that is named is meant."""
     kind = str(option("--device-type"))
     given = [name for name in SERIAL_OPTIONS if option(name) is not None]
-    if kind == "auto" and given:
-        return "serial"
-    if kind != "serial" and given:
+    if kind not in ("auto", "serial") and given:
         raise RunError(f"{given[0]} with --device-type {kind}", hint="--device-type serial")
     if len(given) > 1:
         raise RunError(f"{' and '.join(given)} name two lines", hint="one of them")
+    if kind == "auto" and given:
+        return "serial"
     if kind == "serial" and not given:
         raise RunError(
             "--device-type serial without a line",
@@ -106,7 +106,10 @@ def _kind(option: OptionValue) -> str:
 
 def _require_same_board(asked: str | None, built: str | None, firmware: Path | None) -> None:
     """Refuse a board that the firmware was not built for; a variant of its board is one that it was built for."""
-    if asked is None or built is None or asked == built or asked.startswith(built + "/"):
+    if asked is None or built is None:
+        return
+    wanted, there = board_name(asked), board_name(built)
+    if wanted == there or wanted.startswith(there + "/"):
         return
     raise RunError(f"{firmware} is built for {built}, --board is {asked}", hint=f"colibri-build -b {asked}")
 
@@ -118,13 +121,13 @@ def _with_map(settings: Settings, path: Path | None, device_id: str | None) -> S
             raise RunError("--device-id without a hardware map", hint="--hardware-map FILE")
         return settings
     found = choose(read_hardware_map(path), path, device_id, settings.board)
-    if settings.board is not None and settings.board != found.platform:
+    if settings.board is not None and board_name(settings.board) != board_name(found.platform):
         raise RunError(
             f"'{found.id}' is a {found.platform}, the firmware is for {settings.board}", hint="another --device-id"
         )
     return replace(
         settings,
-        board=found.platform,
+        board=settings.board or found.platform,
         serial=found.serial,
         serial_pty=found.serial_pty,
         baud=settings.baud or found.baud,
@@ -148,7 +151,7 @@ def _check(settings: Settings) -> None:
         raise RunError(
             "--flash-before without a device", hint="--flash-device DEV, or flash-device in the hardware map"
         )
-    if settings.bench_board is not None and settings.bench_board.runner != "colibri-build":
+    if settings.bench_board is not None and settings.bench_board.runner != RUNNER:
         raise RunError(
-            f"'{settings.bench_board.id}' is flashed by {settings.bench_board.runner}", hint="runner: colibri-build"
+            f"'{settings.bench_board.id}' is flashed by {settings.bench_board.runner}", hint=f"runner: {RUNNER}"
         )

@@ -35,7 +35,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--image",
         {"metavar": "DIR", "help": "image to boot, or to flash (default: one is made of the firmware's build)"},
     ),
-    ("--flash-before", {"action": "store_true", "help": "flash the image before the first test"}),
+    ("--flash-before", {"action": "store_true", "default": False, "help": "flash the image before the first test"}),
     ("--flash-device", {"metavar": "DEV", "help": "the disk to flash (default: what the hardware map says)"}),
     ("--instruction-plugin", {"metavar": "LIB", "help": "QEMU plugin that counts instructions (qemu-user)"}),
     ("--base-timeout", {"default": 60.0, "type": float, "metavar": "S", "help": "seconds for a wait that names none"}),
@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{_FIXTURE_MARK}(name): run only on a board whose hardware map has this fixture"
     )
-    if any(_option(config, name) not in (attributes.get("default"), False) for name, attributes in _OPTIONS):
+    if any(_option(config, name) != attributes.get("default") for name, attributes in _OPTIONS):
         _settings(config)
 
 
@@ -88,7 +88,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @contextmanager
 def _usage_errors() -> Iterator[None]:
     """Turn what the user can mend into one line."""
-    __tracebackhide__ = True
     from colibri_build.errors import ColibriError
 
     try:
@@ -102,7 +101,6 @@ def _usage_errors() -> Iterator[None]:
 
 
 def _settings(config: pytest.Config) -> Settings:
-    __tracebackhide__ = True
     with _usage_errors():
         from colibri_build.run.pytest_options import read_settings
 
@@ -112,7 +110,6 @@ def _settings(config: pytest.Config) -> Settings:
 @pytest.fixture(scope="session")
 def colibri_bench(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """What the session's tests run on."""
-    __tracebackhide__ = True
     with _usage_errors():
         from colibri_build.run.pytest_devices import Bench
 
@@ -128,7 +125,6 @@ def colibri_bench(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
 @pytest.fixture
 def dut(request: pytest.FixtureRequest, colibri_bench: Bench) -> Iterator[Dut | BoardDut]:
     """Device under test: `dut.serve()`, `dut.expect(pattern, timeout=)`, `dut.write(text)`, `dut.start(args)` ..."""
-    __tracebackhide__ = True
     _require_fixtures(request.node, colibri_bench)
     with _usage_errors():
         device = colibri_bench.device()
@@ -173,7 +169,6 @@ def firmware_at() -> Iterator[Callable[..., Firmware]]:
 @pytest.fixture
 def paced_board(colibri_bench: Bench) -> Iterator[Callable[..., PacedBoard]]:
     """`paced_board(baud=115200, **faults)`: the firmware on a PTY with the pace and the faults of a bad line; its `port`."""
-    __tracebackhide__ = True
     from colibri_build.run.paced_board import Faults, FirmwareProcess, PacedBoard
 
     with _usage_errors():
@@ -200,8 +195,11 @@ def _require_fixtures(node: pytest.Item, bench: Bench) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the console of a test that failed."""
+    """Show the console of a test that failed; say what the user can mend in one line."""
     report = yield
+    is_ours = "colibri_bench" in getattr(item, "fixturenames", ())
+    if is_ours and call.excinfo is not None and isinstance(call.excinfo.value, pytest.UsageError):
+        report.longrepr = str(call.excinfo.value)
     device = getattr(item, "funcargs", {}).get("dut")
     if report.failed and device is not None and hasattr(device, "console"):
         report.sections.append(("firmware console", device.console))
