@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from colibri_build import pipeline
 from colibri_build.artifacts import Format, Generation, Kind
 from colibri_build.image.first_stage import compile_first_stage
@@ -72,10 +74,14 @@ class Bench:
     ) -> Iterator[QemuSystem]:
         """The only machine on this host: two at a time would take each other's CPUs."""
         with (
-            self._locked("machine"),
+            self.machine(),
             QemuSystem(flashed.result.board, medium or flashed.disk, boot, Hardware(**hardware)) as system,
         ):
             yield system
+
+    def machine(self) -> contextlib.AbstractContextManager[None]:
+        """The right to run a machine on this host."""
+        return self._locked("machine")
 
     def initrd(self, toolchain: Toolchain, kernel: KernelFiles, folder: Path) -> Path:
         return write_initramfs(compile_first_stage(toolchain, folder / "init"), kernel.modules, folder / "initrd")
@@ -124,6 +130,14 @@ class Bench:
             yield
         finally:
             os.close(descriptor)
+
+
+def shared_bench(factory: pytest.TempPathFactory) -> Bench:
+    """The one bench of all test processes of a session."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "systems"
+    folder.mkdir(exist_ok=True)
+    return Bench(folder)
 
 
 def answer(system: QemuSystem, prompt: str, timeout_s: float = 60.0) -> dict[str, Any]:

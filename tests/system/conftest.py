@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
-from support.systems import Bench
+from support.systems import Bench, shared_bench
 
 
 @pytest.fixture(scope="session")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "systems"
-    folder.mkdir(exist_ok=True)
-    return Bench(folder)
+    return shared_bench(tmp_path_factory)

@@ -27,7 +27,7 @@ def _error(name: str) -> str:
 
 
 def test_the_boards_that_the_readme_names_are_there() -> None:
-    variants = {f"cortex-a53/{name}" for name in ("rpi-zero2w", "imx8mm", "zynqmp", "a64")}
+    variants = {f"cortex-a53/{name}" for name in ("rpi-zero2w", "imx8mm", "zynqmp", "a64")} | {"tda4vm/sk"}
     assert set(ALL_BOARDS) == {"cortex-a53", "tda4vm", "x86-64-v3"} | variants
     assert [summary.name for summary in list_boards()] == ALL_BOARDS
 
