@@ -121,3 +121,16 @@ def test_a_device_that_is_not_there_is_one_line_a_test(pytester: pytest.Pytester
     (at,) = [number for number, line in enumerate(result.outlines) if "ERROR at setup of test_it" in line]
     assert result.outlines[at + 1].startswith(message)
     assert result.outlines[at + 2].startswith("=====")
+
+
+def test_a_variant_of_the_firmwares_board_is_accepted(pytester: pytest.Pytester) -> None:
+    """Generic A53 firmware is made for every A53 board, but not the other way round."""
+    (pytester.mkdir("build") / "build.json").write_text('{"board": "cortex-a53"}')
+    (pytester.mkdir("variant") / "build.json").write_text('{"board": "cortex-a53/imx8mm"}')
+    Path("map.yaml").write_text(
+        json.dumps([{**BOARD, "platform": "cortex-a53/imx8mm"}, {**OTHER, "platform": "tda4vm"}])
+    )
+    for options in ("--board cortex-a53/imx8mm", "--hardware-map map.yaml"):
+        result = run(pytester, "--collect-only", "--firmware", "build/x", *options.split())
+        assert result.ret == pytest.ExitCode.OK, options
+    assert "built for cortex-a53/imx8mm" in usage_error(pytester, "--firmware", "variant/x", "--board", "cortex-a53")

@@ -93,6 +93,11 @@ def board_name(profile: str) -> str:
     return Path(profile).stem if profile.endswith(".toml") else profile
 
 
+def runs_on(built: str, board: str) -> bool:
+    """Whether firmware that is built for a board profile is made for this board: the same one, or a variant of it."""
+    return board_name(board) == board_name(built) or board_name(board).startswith(board_name(built) + "/")
+
+
 def choose(boards: Sequence[BenchBoard], path: Path, device_id: str | None, platform: str | None) -> BenchBoard:
     """Return the board with an id, or the only connected one for a platform. Raises RunError."""
     if device_id is not None:
@@ -102,11 +107,7 @@ def choose(boards: Sequence[BenchBoard], path: Path, device_id: str | None, plat
         if not found.connected:
             raise RunError(f"'{device_id}' is not connected, says {path}", hint="connected: true, once it is")
         return found
-    fitting = [
-        board
-        for board in boards
-        if board.connected and (platform is None or board_name(platform) == board_name(board.platform))
-    ]
+    fitting = [board for board in boards if board.connected and (platform is None or runs_on(platform, board.platform))]
     if len(fitting) == 1:
         return fitting[0]
     what = f" for {platform}" if platform else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colibri_build.errors import RunError
-from colibri_build.run.hardware_map import RUNNER, BenchBoard, board_name, choose, read_hardware_map
+from colibri_build.run.hardware_map import RUNNER, BenchBoard, choose, read_hardware_map, runs_on
 
 PROCESS_KINDS = ("auto", "native", "qemu-user")
 SERIAL_OPTIONS = ("--device-serial", "--device-serial-pty", "--hardware-map")
@@ -106,10 +106,7 @@ def _kind(option: OptionValue) -> str:
 
 def _require_same_board(asked: str | None, built: str | None, firmware: Path | None) -> None:
     """Refuse a board that the firmware was not built for; a variant of its board is one that it was built for."""
-    if asked is None or built is None:
-        return
-    wanted, there = board_name(asked), board_name(built)
-    if wanted == there or wanted.startswith(there + "/"):
+    if asked is None or built is None or runs_on(built, asked):
         return
     raise RunError(f"{firmware} is built for {built}, --board is {asked}", hint=f"colibri-build -b {asked}")
 
@@ -121,13 +118,13 @@ def _with_map(settings: Settings, path: Path | None, device_id: str | None) -> S
             raise RunError("--device-id without a hardware map", hint="--hardware-map FILE")
         return settings
     found = choose(read_hardware_map(path), path, device_id, settings.board)
-    if settings.board is not None and board_name(settings.board) != board_name(found.platform):
+    if settings.board is not None and not runs_on(settings.board, found.platform):
         raise RunError(
             f"'{found.id}' is a {found.platform}, the firmware is for {settings.board}", hint="another --device-id"
         )
     return replace(
         settings,
-        board=settings.board or found.platform,
+        board=found.platform,
         serial=found.serial,
         serial_pty=found.serial_pty,
         baud=settings.baud or found.baud,
