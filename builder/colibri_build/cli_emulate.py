@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,6 +14,7 @@ from colibri_build import pipeline
 from colibri_build.cli_keys import Keys
 from colibri_build.cli_options import PATH
 from colibri_build.errors import ColibriError, RunError
+from colibri_build.run.console import BAD_PATTERNS
 from colibri_build.run.emulated_line import Outlet, PtyOutlet, UnixOutlet, pump
 from colibri_build.run.qemu_system import POWERED_OFF, QemuSystem
 
@@ -98,6 +100,13 @@ def _pump(machine: QemuSystem, outlet: Outlet, ready: Callable[[str], None]) -> 
     except KeyboardInterrupt:
         click.echo("\nswitched off", err=True)
     except RunError:
-        if POWERED_OFF not in machine.console.text:
+        said = machine.console.text
+        if POWERED_OFF not in said:
             raise
+        if bad := re.search("|".join(BAD_PATTERNS), said):
+            line = said[bad.start() :].partition("\n")[0]
+            raise RunError(
+                f"the board says '{line}' and has switched itself off",
+                hint="docs/troubleshooting.md, READY never comes",
+            ) from None
         click.echo("the board has switched itself off", err=True)
