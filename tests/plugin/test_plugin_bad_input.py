@@ -46,6 +46,7 @@ def usage_error(pytester: pytest.Pytester, *options: str) -> str:
             "colibri-build flash: none/SHA256SUMS cannot be read: no folder of an image",
         ),
         ("--instruction-plugin x", "--instruction-plugin counts under QEMU's user mode only; try: --device-type"),
+        ("--device-serial x --device-serial-baud 0", "--device-serial-baud 0; try: 50 or more"),
         ("--timeout-multiplier 0", "--base-timeout and --timeout-multiplier are more than 0"),
         ("--firmware build/x --board tda4vm", "build/x is built for cortex-a53, --board is tda4vm; try: colibri-build"),
     ],
@@ -80,6 +81,7 @@ def test_an_unknown_device_type_lists_the_known_ones(pytester: pytest.Pytester) 
         ([{**BOARD, "id": 7}], "", "map.yaml, entry 1: id is 7; try: id is a text (in quotes where it is all digits)"),
         ({"boards": []}, "", "map.yaml is no hardware map; try: a list of boards with id, platform and serial"),
         ([], "", "map.yaml is no hardware map"),
+        ("- id: a\n  serial: x\n  id: b\n", "", "map.yaml, line 1: the entry has 'id' twice; try: an entry for each"),
         ("- id: [a\n", "", "map.yaml is no YAML: while parsing a flow sequence in "),
         ("!!python/object/apply:os.getcwd []", "", "map.yaml is no YAML: could not determine a constructor"),
         (

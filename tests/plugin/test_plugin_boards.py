@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -75,9 +76,25 @@ def test_a_board_of_the_map_is_flashed_and_tested(
     boot = slice(8 * MIB, len(image) - MIB)  # without the tables, whose second copy lies at the disk's end
     assert flashed[boot] == image[boot]
     found = done.properties["test_flashed"]
+    assert found["firmware_sha256"] == hashlib.sha256(native_build.firmware.elf.read_bytes()).hexdigest()
     assert (found["device_type"], found["device_id"], found["model_digest"]) == (
         "serial", "bench-1", native_build.folder.digest,
     )  # fmt: skip
+
+
+def test_the_scripts_of_a_board_run_and_their_failures_are_told(session: Session, tmp_path: Path) -> None:
+    """A board that was prepared is put away, also where flashing failed; a script that fails does not pass unseen."""
+    log = tmp_path / "log"
+    entry = {"platform": "x86-64-v3", "serial": "/dev/none", "flash-device": "none"}
+    boards = hardware_map(tmp_path, **entry, post_script=script(tmp_path, "post", log))
+    done = session("--hardware-map", boards, "--flash-before", "--image", "none", source="def test_it(): pass")
+    assert done.usage_error.startswith("colibri-build flash: ")
+    assert log.read_text().startswith("post ")
+    boards = hardware_map(tmp_path, **entry, post_script="sh -c 'echo switch is stuck >&2; exit 3'")
+    done = session("--hardware-map", boards, source="def test_it(): pass")
+    assert done.outcomes == {"test_it": "passed"}
+    assert done.code == 4
+    assert "ended with 3: switch is stuck; try: the scripts of the hardware map" in done.err
 
 
 def test_a_board_with_another_model_is_not_tested(

@@ -143,6 +143,10 @@ class Dut:
         self.last_status = check_end(exit_code, self.console, self.runner.board)
         return self.last_status
 
+    def seconds(self, timeout: float | None) -> float:
+        """Return a wait's length; None is the default."""
+        return (self._timeout_s if timeout is None else timeout) * self._multiplier
+
     def finish(self, timeout: float) -> None:
         """End a firmware that serves in order, where one does. Raises RunError, DeadlineError."""
         if self._client is not None:
@@ -172,10 +176,6 @@ class Dut:
 
     def _take_text(self, data: bytes) -> None:
         self._console.write(data.decode("utf-8", "replace"))
-
-    def seconds(self, timeout: float | None) -> float:
-        """Return a wait's length; None is the default."""
-        return (self._timeout_s if timeout is None else timeout) * self._multiplier
 
     def _wait(self, patterns: list[Any], timeout: float | None, what: str) -> None:
         child, seconds = self._running(), self.seconds(timeout)

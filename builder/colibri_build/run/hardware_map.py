@@ -10,6 +10,7 @@ from typing import Any
 from colibri_build.errors import RunError
 
 RUNNER = "colibri-build"
+MIN_BAUD = 50
 _FLASH_TIMEOUT_S = 600.0
 _FORM = "a list of boards with id, platform and serial: docs/testing-firmware.md"
 
@@ -33,7 +34,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "connected": ("true or false", lambda value: isinstance(value, bool)),
     "serial": ("a port", _is_text),
     "serial_pty": ("a command", _is_text),
-    "baud": ("a number from 50 on", lambda value: type(value) is int and value >= 50),
+    "baud": (f"a number from {MIN_BAUD} on", lambda value: type(value) is int and value >= MIN_BAUD),
     "fixtures": ("a list of names", _are_texts),
     "runner": ("a name", _is_text),
     "runner_params": ("a list of options of colibri-build flash", _are_texts),
@@ -126,11 +127,24 @@ def _parsed(path: Path) -> Any:
     except ModuleNotFoundError as error:
         raise RunError("a hardware map needs PyYAML", hint="pip install 'colibri-build[pytest]'") from error
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        entries = yaml.safe_load(text)
+        _refuse_doubled_keys(yaml.compose(text, Loader=yaml.SafeLoader), path)
+        return entries
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}", hint="--hardware-map FILE") from error
     except (yaml.YAMLError, ValueError) as error:
         raise RunError(f"{path} is no YAML: {' '.join(str(error).split())}", hint=_FORM) from error
+
+
+def _refuse_doubled_keys(root: Any, path: Path) -> None:
+    """Raise RunError for a key that an entry has twice: YAML's loader would take the last one. `root`: PyYAML's node."""
+    for entry in root.value if root is not None and root.id == "sequence" else ():
+        keys = [key.value for key, _ in entry.value] if entry.id == "mapping" else []
+        doubled = next((key for key in keys if keys.count(key) > 1), None)
+        if doubled is not None:
+            line = entry.start_mark.line + 1
+            raise RunError(f"{path}, line {line}: the entry has '{doubled}' twice", hint="an entry for each board")
 
 
 def _board(entry: Mapping[Any, Any], where: str) -> BenchBoard:

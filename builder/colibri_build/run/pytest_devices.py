@@ -70,12 +70,9 @@ class Bench:
         return self.runner.command(str(firmware), "--serve")
 
     def close(self) -> None:
-        """End everything; then the script that the map has for it."""
+        """End everything."""
         if self._board_dut is not None:
             self._board_dut.close()
-        entry = self.settings.bench_board
-        if entry is not None and entry.post_script:
-            run_script(entry.post_script)
 
     @cached_property
     def firmware(self) -> Path:
@@ -112,7 +109,7 @@ class Bench:
         if settings.board is not None:
             yield "board", self.board.name
             yield "cpu", self.board.cpu.name
-        if settings.firmware is not None:
+        if settings.firmware is not None or "sha256" in _manifest(settings.image):
             yield "firmware_sha256", self._firmware_hash
         if self.model:
             yield "model_digest", self.model
@@ -126,6 +123,8 @@ class Bench:
 
     @cached_property
     def _firmware_hash(self) -> str:
+        if self.settings.firmware is None:
+            return str(_manifest(self.settings.image)["sha256"])
         with self.firmware.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -183,7 +182,26 @@ class Bench:
 
 
 def flash(settings: Settings) -> None:
-    """Flash the image before the session, and run the scripts that the map has around it. Raises RunError."""
+    """Flash the image before the session, and run the scripts that the map has around it.
+
+    Raises RunError; the board is left as at the session's end then.
+    """
+    try:
+        _flash(settings)
+    except RunError:
+        with suppress(RunError):
+            leave(settings)
+        raise
+
+
+def leave(settings: Settings) -> None:
+    """Run the script that the map has for the session's end. Raises RunError."""
+    entry = settings.bench_board
+    if entry is not None and entry.post_script:
+        run_script(entry.post_script)
+
+
+def _flash(settings: Settings) -> None:
     assert settings.image is not None and settings.flash_device is not None
     entry = settings.bench_board or BenchBoard("", "")
     if entry.pre_script:

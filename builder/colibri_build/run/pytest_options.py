@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from colibri_build.errors import RunError
-from colibri_build.run.hardware_map import RUNNER, BenchBoard, choose, read_hardware_map, runs_on
+from colibri_build.run.hardware_map import MIN_BAUD, RUNNER, BenchBoard, choose, read_hardware_map, runs_on
 
 PROCESS_KINDS = ("auto", "native", "qemu-user")
 SERIAL_OPTIONS = ("--device-serial", "--device-serial-pty", "--hardware-map")
@@ -138,6 +138,8 @@ def _check(settings: Settings) -> None:
         raise RunError("--instruction-plugin counts under QEMU's user mode only", hint="--device-type qemu-user")
     if settings.multiplier <= 0 or settings.timeout_s <= 0:
         raise RunError("--base-timeout and --timeout-multiplier are more than 0", hint="--timeout-multiplier 2")
+    if settings.baud is not None and settings.baud < MIN_BAUD:
+        raise RunError(f"--device-serial-baud {settings.baud}", hint=f"{MIN_BAUD} or more, as 115200")
     if not settings.flash_before:
         return
     if settings.image is None:

@@ -43,6 +43,7 @@ _OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 _FIXTURE_MARK = "needs_fixture"
 _FLASHED = pytest.StashKey[bool]()
+_USED = pytest.StashKey[dict[str, int]]()  # what the firmware counted during a test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,6 +84,20 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
         flash(_settings(config))
     config.stash[_FLASHED] = True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Run the script that the hardware map has for the end."""
+    config = session.config
+    if _option(config, "--hardware-map") is None or config.option.collectonly or hasattr(config, "workerinput"):
+        return
+    try:
+        with _usage_errors():
+            from colibri_build.run.pytest_devices import leave
+
+            leave(_settings(config))
+    except pytest.UsageError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @contextmanager
@@ -134,9 +149,6 @@ def dut(request: pytest.FixtureRequest, colibri_bench: Bench) -> Iterator[Dut | 
         colibri_bench.end_test(device)
         used = request.node.stash.get(_USED, {})
         request.node.user_properties.extend(colibri_bench.properties(device, used))
-
-
-_USED = pytest.StashKey[dict[str, int]]()
 
 
 @pytest.fixture
