@@ -1,6 +1,6 @@
 # Every target sets up what it needs first (scripts/setup.sh) and is quick the second time.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format oracle goldens bench fuzz clean
+.PHONY: help setup demo test lint format oracle goldens families bench fuzz clean
 SHELL := /bin/sh
 
 PY := .venv/bin/python
@@ -40,6 +40,10 @@ oracle: ## compare with transformers (a large download), make the goldens anew a
 goldens: ## rewrite tests/golden from transformers and the reference
 	@scripts/setup.sh oracle
 	@PYTHONPATH=tests $(PY) tests/oracle/make_goldens.py --write
+
+families: ## rewrite docs/families.md: every family's configurations against transformers
+	@scripts/setup.sh oracle
+	@PYTHONPATH=tests $(PY) tests/oracle/make_family_table.py
 
 bench: ## count the instructions that each kernel executes (QEMU plugin; exact, no quiet machine needed)
 	@scripts/setup.sh test

@@ -7,7 +7,7 @@ checkpoint -> Model -> QuantizedModel -> model folder -> BuildPlan -> SourceTree
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,30 @@ class Kind(enum.StrEnum):
     ROUTER = "router"
     NORM = "norm"
     LM_HEAD = "lm_head"
+    DENSE = "dense"  # the feed-forward part that every token takes: dense layers and shared experts
+    BIAS = "bias"  # vectors that are added: to projections, to router logits, to the router's choice
+
+
+class QkNorm(enum.StrEnum):
+    """Over what queries and keys are normalised before RoPE."""
+
+    NONE = "none"
+    HEAD = "head"  # each head, one weight [head_dim] for all
+    WHOLE = "whole"  # all heads as one vector
+
+
+class Scoring(enum.StrEnum):
+    """How the router's logits become scores."""
+
+    SOFTMAX = "softmax"
+    SIGMOID = "sigmoid"
+
+
+class GroupScore(enum.StrEnum):
+    """What a group of experts is judged by."""
+
+    MAX = "max"  # its best expert
+    BEST_TWO = "best_two"  # the sum of its two best
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,72 @@ class ModelConfig:
     tied_embeddings: bool  # lm_head is the embedding matrix
     bos_id: int | None
     eos_ids: tuple[int, ...]
+    # What only some families have. A default means: without it.
+    full_layers: tuple[int, ...] = ()  # layers that see every position although there is a sliding window
+    rotary_dim: int = 0  # leading elements of a head that RoPE turns; 0: all
+    rope_interleaved: bool = False  # RoPE pairs elements 2i and 2i+1, else i and i + rotary_dim/2
+    rope_frequencies: tuple[float, ...] = ()  # [rotary_dim / 2] of a scaled RoPE; (): from rope_theta
+    rope_factor: float = 1.0  # multiplies sine and cosine
+    attention_scale: float = 0.0  # of the scores; 0: 1/sqrt(head_dim)
+    kv_rank: int = 0  # multi-head latent attention: keys and values come from a vector of this size; 0: plain attention
+    q_rank: int = 0  # with it, queries come from a vector of this size; 0: from the residual stream
+    value_dim: int = 0  # elements of a value head; 0: head_dim
+    qkv_bias: bool = False
+    o_bias: bool = False
+    qk_norm: QkNorm = QkNorm.NONE
+    clip_qkv: float = 0.0  # q, k and v are clamped to +-this; 0: no clamp
+    dense_layers: tuple[int, ...] = ()  # layers without experts: one feed-forward part that every token takes
+    dense_hidden_dim: int = 0  # its width
+    shared_hidden_dim: int = 0  # width of the shared experts together; 0: none
+    shared_gate: bool = False  # the shared experts' output is weighed by sigmoid(shared_gate . h)
+    scoring: Scoring = Scoring.SOFTMAX
+    selection_bias: bool = False  # experts are chosen by score + bias, and weighed by score
+    n_groups: int = 1  # of experts, equal runs of them; a token chooses among the experts of `top_groups` groups
+    top_groups: int = 1
+    group_score: GroupScore = GroupScore.MAX
+    routed_scale: float = 1.0  # multiplies the router's weights
+    embedding_scale: float = 1.0  # multiplies the embedding
+    residual_scale: float = 1.0  # multiplies what a block adds to the residual stream
+    logits_divisor: float = 1.0
+
+    def is_dense(self, layer: int) -> bool:
+        """Whether a layer has no experts."""
+        return layer in self.dense_layers
+
+    @property
+    def n_expert_layers(self) -> int:
+        """How many layers have experts."""
+        return self.n_layers - len(self.dense_layers)
+
+    @property
+    def expert_layers(self) -> tuple[int, ...]:
+        """The layers that have experts, in order."""
+        return tuple(layer for layer in range(self.n_layers) if layer not in self.dense_layers)
+
+    @property
+    def q_dim(self) -> int:
+        """Elements of all query heads."""
+        return self.n_heads * self.head_dim
+
+    @property
+    def k_dim(self) -> int:
+        """Elements of all key heads."""
+        return self.n_kv_heads * self.head_dim
+
+    @property
+    def v_head_dim(self) -> int:
+        """Elements of a value head."""
+        return self.value_dim or self.head_dim
+
+    @property
+    def v_dim(self) -> int:
+        """Elements of all value heads."""
+        return self.n_kv_heads * self.v_head_dim
+
+    @property
+    def out_dim(self) -> int:
+        """Elements of all heads' outputs together."""
+        return self.n_heads * self.v_head_dim
 
 
 @dataclass(frozen=True)
@@ -73,61 +163,8 @@ class TensorSpec:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(cols,) for a norm, (rows, cols) otherwise."""
-        return (self.cols,) if self.kind is Kind.NORM else (self.rows, self.cols)
-
-
-EXPERT_PARTS = ("gate", "up", "down")
-
-
-def expert_specs(config: ModelConfig, layer: int, expert: int) -> tuple[TensorSpec, ...]:
-    """Gate, up and down projection of one expert, in file order."""
-    prefix = f"layers.{layer}.experts.{expert}"
-    shapes = {
-        "gate": (config.hidden_dim, config.dim),
-        "up": (config.hidden_dim, config.dim),
-        "down": (config.dim, config.hidden_dim),
-    }
-    return tuple(TensorSpec(f"{prefix}.{part}", Kind.EXPERT, *shapes[part]) for part in EXPERT_PARTS)
-
-
-def layer_specs(config: ModelConfig, layer: int) -> tuple[TensorSpec, ...]:
-    """Every tensor of one layer but its router and experts: norms and attention projections, in file order."""
-    prefix = f"layers.{layer}"
-    q_dim, kv_dim = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
-    return (
-        TensorSpec(f"{prefix}.attn_norm", Kind.NORM, 1, config.dim),
-        TensorSpec(f"{prefix}.q", Kind.ATTENTION, q_dim, config.dim),
-        TensorSpec(f"{prefix}.k", Kind.ATTENTION, kv_dim, config.dim),
-        TensorSpec(f"{prefix}.v", Kind.ATTENTION, kv_dim, config.dim),
-        TensorSpec(f"{prefix}.o", Kind.ATTENTION, config.dim, q_dim),
-        TensorSpec(f"{prefix}.ffn_norm", Kind.NORM, 1, config.dim),
-    )
-
-
-def router_spec(config: ModelConfig, layer: int) -> TensorSpec:
-    """The router matrix [n_experts, dim] of one layer."""
-    return TensorSpec(f"layers.{layer}.router", Kind.ROUTER, config.n_experts, config.dim)
-
-
-def dense_specs(config: ModelConfig) -> tuple[TensorSpec, ...]:
-    """Every tensor of dense.bin, in file order. `lm_head` is absent where it is tied to `embedding`."""
-    specs = [TensorSpec("embedding", Kind.EMBEDDING, config.vocab_size, config.dim)]
-    for layer in range(config.n_layers):
-        specs.extend(layer_specs(config, layer))
-    specs.append(TensorSpec("final_norm", Kind.NORM, 1, config.dim))
-    if not config.tied_embeddings:
-        specs.append(TensorSpec("lm_head", Kind.LM_HEAD, config.vocab_size, config.dim))
-    return tuple(specs)
-
-
-def tensor_specs(config: ModelConfig) -> Iterator[TensorSpec]:
-    """Every tensor of a model: dense parts, then each layer's router and experts."""
-    yield from dense_specs(config)
-    for layer in range(config.n_layers):
-        yield router_spec(config, layer)
-        for expert in range(config.n_experts):
-            yield from expert_specs(config, layer, expert)
+        """(cols,) for a vector, (rows, cols) otherwise."""
+        return (self.cols,) if self.kind in (Kind.NORM, Kind.BIAS) else (self.rows, self.cols)
 
 
 @dataclass(frozen=True)

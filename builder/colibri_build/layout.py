@@ -8,16 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from colibri_build.artifacts import (
-    Format,
-    Kind,
-    ModelConfig,
-    TensorSpec,
-    dense_specs,
-    expert_specs,
-    router_spec,
-)
+from colibri_build.artifacts import Format, Kind, ModelConfig, TensorSpec
 from colibri_build.reference.numbers import BLOCK_INPUTS, PANEL_ROWS, ceil_div, group_count
+from colibri_build.tensor_specs import dense_specs, expert_specs, routing_specs
 
 ROUTING_FILE, DENSE_FILE, TOKENIZER_FILE = "routing.bin", "dense.bin", "tokenizer.json"
 ALIGNMENT = 64  # of parts in routing.bin and dense.bin, and of scales after codes; a cache line
@@ -33,6 +26,8 @@ ALLOWED_FORMATS: Mapping[Kind, tuple[Format, ...]] = {
     Kind.ROUTER: (Format.F32,),
     Kind.NORM: (Format.F32,),
     Kind.LM_HEAD: (Format.W8, Format.F16),
+    Kind.DENSE: (Format.W4, Format.W8),
+    Kind.BIAS: (Format.F32,),
 }
 GROUP_SIZES = (32, 64, 128)
 
@@ -113,16 +108,17 @@ def dense_layout(config: ModelConfig, formats: Mapping[Kind, Format], group_size
 
 
 def routing_layout(config: ModelConfig, formats: Mapping[Kind, Format], group_size: int) -> FileLayout:
-    """The router of every layer."""
-    specs = (router_spec(config, layer) for layer in range(config.n_layers))
+    """The router of every layer that has experts, and what goes with it."""
+    specs = (spec for layer in config.expert_layers for spec in routing_specs(config, layer))
     return _layout(ROUTING_FILE, specs, formats, group_size, ALIGNMENT)
 
 
 def file_layouts(config: ModelConfig, formats: Mapping[Kind, Format], group_size: int) -> Iterator[FileLayout]:
-    """Every binary file: routing.bin, dense.bin, then the experts by layer."""
-    yield routing_layout(config, formats, group_size)
+    """Every binary file: routing.bin (where a layer has experts), dense.bin, then the experts by layer."""
+    if config.n_expert_layers:
+        yield routing_layout(config, formats, group_size)
     yield dense_layout(config, formats, group_size)
-    for layer in range(config.n_layers):
+    for layer in config.expert_layers:
         for expert in range(config.n_experts):
             yield expert_layout(config, formats, group_size, layer, expert)
 

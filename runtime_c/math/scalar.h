@@ -89,6 +89,10 @@ static inline float exp_f32(float x) {
     return p * float_from_bits((float_to_bits(t) - ROUND_MAGIC_BITS + 127u) << 23);
 }
 
+static inline float sigmoid_f32(float x) {
+    return 1.0f / (1.0f + exp_f32(-x));
+}
+
 static inline float silu_f32(float x) {
     return x / (1.0f + exp_f32(-x));
 }

@@ -4,7 +4,7 @@
 #include "model/arena.h"
 #include "model/attention.h"
 #include "model/embedding.h"
-#include "model/experts.h"
+#include "model/ffn.h"
 #include "model/product.h"
 #include "port/threads.h"
 #include "store/model_tables.h"
@@ -34,6 +34,30 @@ static colibri_status check_finite(const float *x, int n) {
     return sum == 0.0f ? COLIBRI_OK : COLIBRI_E_NOT_FINITE;
 }
 
+#ifdef MODEL_EMBEDDING_SCALE
+static void scale_embedding(float x[MODEL_DIM]) {
+    for (int i = 0; i < MODEL_DIM; i++) {
+        x[i] *= MODEL_EMBEDDING_SCALE;
+    }
+}
+#else
+static void scale_embedding(float x[MODEL_DIM]) {
+    (void)x;
+}
+#endif
+
+#ifdef MODEL_LOGITS_DIVISOR
+static void divide_logits(float logits[MODEL_VOCAB_SIZE]) {
+    for (int i = 0; i < MODEL_VOCAB_SIZE; i++) {
+        logits[i] /= MODEL_LOGITS_DIVISOR;
+    }
+}
+#else
+static void divide_logits(float logits[MODEL_VOCAB_SIZE]) {
+    (void)logits;
+}
+#endif
+
 static colibri_status output_head(void) {
     Activation quantized = ACTIVATION_OF(arena.input);
     Input input = {arena.h, &quantized};
@@ -42,6 +66,7 @@ static colibri_status output_head(void) {
         KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
     }
     threads_run(head_panels, &input, panels_of(MODEL_VOCAB_SIZE));
+    divide_logits(arena.logits);
     return check_finite(arena.logits, MODEL_VOCAB_SIZE);
 }
 
@@ -50,7 +75,7 @@ static colibri_status run_layers(void) {
         colibri_status status = attention_block(layer, position);
         trace_stage(TRACE_ATTENTION, layer);
         if (status == COLIBRI_OK) {
-            status = experts_block(layer);
+            status = ffn_block(layer);
         }
         if (status != COLIBRI_OK) {
             fault_layer = layer;
@@ -69,6 +94,7 @@ colibri_status colibri_feed(int token, bool want_logits) {
     }
     trace_token_begin();
     embed(token, arena.x);
+    scale_embedding(arena.x);
     trace_stage(TRACE_EMBEDDING, 0);
     colibri_status status = run_layers();
     if (status == COLIBRI_OK && want_logits) {

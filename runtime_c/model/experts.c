@@ -8,20 +8,21 @@
 #include "store/model_tables.h"
 #include "trace/hooks.h"
 
+#ifdef MODEL_HAS_EXPERTS
 _Static_assert(MODEL_TOP_K >= 1 && MODEL_TOP_K <= MODEL_N_EXPERTS, "top-k lies within the expert count");
 
 enum { HIDDEN_PANELS = (MODEL_HIDDEN_DIM + PANEL_ROWS - 1) / PANEL_ROWS };
 
 /* What the threads of one job see; experts[] is by rank. */
 typedef struct {
-    const Expert *experts[MODEL_TOP_K];
+    const Ffn *experts[MODEL_TOP_K];
     Input input;
     Activation hidden[MODEL_TOP_K];
 } ExpertsJob;
 
 /* Panels first .. last-1 of silu(W_gate h) * (W_up h) of one chosen expert. */
 static void gate_and_up(const ExpertsJob *job, int rank, int first, int last) {
-    const Expert *expert = job->experts[rank];
+    const Ffn *expert = job->experts[rank];
     product(MODEL_EXPERT_FORMAT, &expert->gate, job->input, arena.gate[rank], first, last);
     product(MODEL_EXPERT_FORMAT, &expert->up, job->input, arena.up[rank], first, last);
     int row = first * PANEL_ROWS;
@@ -53,22 +54,30 @@ static void output_panels(void *argument, int begin, int end) {
         KERNEL(add_scaled)(arena.mixed + row, arena.down[rank] + row, arena.routing.weights[rank], n);
         trace_share_end(start_ticks, rank);
     }
-    KERNEL(add)(arena.x + row, arena.mixed + row, n);
 }
 
-colibri_status experts_block(int layer) {
+#ifdef MODEL_SELECTION_BIAS
+static const float *selection_bias(const Layer *layer) {
+    return layer->selection_bias;
+}
+#else
+static const float *selection_bias(const Layer *layer) {
+    (void)layer;
+    return NULL;
+}
+#endif
+
+colibri_status experts_forward(int layer, Activation *quantized) {
     const Layer *tables = &model_layers[layer];
-    Activation quantized = ACTIVATION_OF(arena.input);
-    ExpertsJob job = {.input = {arena.h, &quantized}};
-    KERNEL(rms_norm)(arena.x, tables->ffn_norm, arena.h, MODEL_DIM, MODEL_RMS_EPS);
+    ExpertsJob job = {.input = {arena.h, quantized}};
     KERNEL(matvec_f32)(&tables->router, arena.h, arena.router_logits, 0, MODEL_N_EXPERTS);
-    colibri_status status = route(arena.router_logits, &arena.routing);
+    colibri_status status = route(arena.router_logits, selection_bias(tables), &arena.routing);
     if (status != COLIBRI_OK) {
         return status;
     }
     trace_stage(TRACE_ROUTER, layer);
     trace_routing(layer, arena.routing.experts, arena.routing.weights);
-    KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
+    KERNEL(quantize_activation)(arena.h, MODEL_DIM, quantized);
     for (int rank = 0; rank < MODEL_TOP_K; rank++) {
         job.experts[rank] = &model_experts[layer][arena.routing.experts[rank]];
         job.hidden[rank] = ACTIVATION_OF(arena.hidden[rank]);
@@ -81,6 +90,6 @@ colibri_status experts_block(int layer) {
     }
     threads_run(output_panels, &job, panels_of(MODEL_DIM));
     trace_experts(layer, arena.routing.experts);
-    trace_stage(TRACE_EXPERTS, layer);
     return COLIBRI_OK;
 }
+#endif

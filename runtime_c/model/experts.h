@@ -1,10 +1,12 @@
-/* The routed feed-forward block: router, MODEL_TOP_K SwiGLU experts, weighted sum. */
+/* The routed part of the feed-forward block: router, MODEL_TOP_K SwiGLU experts, weighted sum. */
 #ifndef COLIBRI_EXPERTS_H
 #define COLIBRI_EXPERTS_H
 
 #include "colibri.h"
+#include "kernels/kernels.h"
 
-/* Adds one layer's experts to arena.x; the choice stays in arena.routing. COLIBRI_E_NOT_FINITE from the router. */
-COLIBRI_MUST_CHECK colibri_status experts_block(int layer);
+/* arena.mixed = the weighted sum of one layer's chosen experts for arena.h; the choice stays in arena.routing.
+ * Quantizes arena.h. COLIBRI_E_NOT_FINITE from the router. */
+COLIBRI_MUST_CHECK colibri_status experts_forward(int layer, Activation *quantized);
 
 #endif

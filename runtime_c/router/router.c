@@ -1,50 +1,13 @@
 #include "router/router.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-enum { Q30_LN2 = 744261118, TABLE_BITS = 6 };
+#include "router/weigh.h"
 
-static const uint32_t ONE_Q30 = 1u << 30;
-static const float LOG2_E_Q20 = 1512775.375f; /* log2(e) * 2^20, the nearest binary32 */
-
-/* Q30 of 2^(-i/64). */
-static const uint32_t EXP2_TABLE[1 << TABLE_BITS] = {
-    1073741824u, 1062175491u, 1050733751u, 1039415261u, 1028218693u, 1017142735u, 1006186087u, 995347464u,
-    984625594u,  974019220u,  963527098u,  953147997u,  942880699u,  932724001u,  922676710u,  912737649u,
-    902905651u,  893179563u,  883558244u,  874040567u,  864625413u,  855311680u,  846098274u,  836984114u,
-    827968132u,  819049271u,  810226483u,  801498734u,  792865000u,  784324269u,  775875538u,  767517817u,
-    759250125u,  751071493u,  742980960u,  734977579u,  727060411u,  719228525u,  711481005u,  703816941u,
-    696235434u,  688735596u,  681316545u,  673977412u,  666717336u,  659535466u,  652430958u,  645402981u,
-    638450708u,  631573326u,  624770026u,  618040012u,  611382493u,  604796689u,  598281827u,  591837143u,
-    585461881u,  579155293u,  572916640u,  566745190u,  560640218u,  554601009u,  548626854u,  542717053u,
-};
-
-/* Q30 of 2^-t, t in Q12.20. */
-static uint32_t exp2_negative(uint32_t t) {
-    uint32_t n = t >> 20;
-    if (n > 30) {
-        return 0;
-    }
-    uint64_t f = t & 16383u; /* t = n + i/64 + f/2^20 */
-    uint64_t y = (f * (uint64_t)Q30_LN2) >> 20;
-    uint64_t y2 = (y * y) >> 31;
-    uint64_t y3 = ((y2 * y) / 3) >> 30;
-    uint64_t m = ONE_Q30 - y + y2 - y3; /* 2^-f by its series to the cubic term */
-    uint64_t e = (EXP2_TABLE[(t >> 14) & 63u] * m + (1u << 29)) >> 30;
-    return (uint32_t)((e + ((UINT64_C(1) << n) >> 1)) >> n);
-}
-
-/* Distance below the maximum in Q12.20, in units of log2. */
-static uint32_t distance(float maximum, float logit) {
-    float d = maximum - logit;
-    if (d > 24.0f) {
-        return 0x7fffffffu;
-    }
-    float scaled = d * LOG2_E_Q20;
-    return (uint32_t)(int32_t)(scaled + 0.5f);
-}
-
+#ifdef MODEL_HAS_EXPERTS
 static bool all_finite(const float *x, int n) {
     for (int i = 0; i < n; i++) {
         if (!(x[i] - x[i] == 0.0f)) {
@@ -54,51 +17,106 @@ static bool all_finite(const float *x, int n) {
     return true;
 }
 
-static void choose_top_k(const float logits[MODEL_N_EXPERTS], int experts[MODEL_TOP_K]) {
+/* The k largest scores, largest first; ties take the lower index. -inf is never chosen before a number. */
+static void choose_largest(const float *scores, int n, int k, int *chosen) {
     bool taken[MODEL_N_EXPERTS] = {false};
-    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+    for (int rank = 0; rank < k; rank++) {
         int best = -1;
-        for (int e = 0; e < MODEL_N_EXPERTS; e++) {
-            if (!taken[e] && (best < 0 || logits[e] > logits[best])) {
-                best = e;
+        for (int i = 0; i < n; i++) {
+            if (!taken[i] && (best < 0 || scores[i] > scores[best])) {
+                best = i;
             }
         }
         taken[best] = true;
-        experts[rank] = best;
+        chosen[rank] = best;
     }
 }
 
-/* What the weights are normalised over: the chosen experts, or all of them. */
-#if MODEL_NORM_TOPK
-static uint64_t normaliser(const float logits[MODEL_N_EXPERTS], float maximum, const int experts[MODEL_TOP_K]) {
-    uint64_t sum = 0;
-    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-        sum += exp2_negative(distance(maximum, logits[experts[rank]]));
+#ifdef MODEL_N_GROUPS
+enum { GROUP_EXPERTS = MODEL_N_EXPERTS / MODEL_N_GROUPS };
+
+static float largest_but(const float *scores, int n, int excluded) {
+    float largest = -INFINITY;
+    for (int i = 0; i < n; i++) {
+        if (i != excluded && scores[i] > largest) {
+            largest = scores[i];
+        }
     }
-    return sum;
+    return largest;
+}
+
+#ifdef MODEL_GROUP_BEST_TWO
+static float group_score(const float scores[GROUP_EXPERTS]) {
+    int best = 0;
+    choose_largest(scores, GROUP_EXPERTS, 1, &best);
+    return scores[best] + largest_but(scores, GROUP_EXPERTS, best);
 }
 #else
-static uint64_t normaliser(const float logits[MODEL_N_EXPERTS], float maximum, const int experts[MODEL_TOP_K]) {
-    (void)experts;
-    uint64_t sum = 0;
-    for (int e = 0; e < MODEL_N_EXPERTS; e++) {
-        sum += exp2_negative(distance(maximum, logits[e]));
-    }
-    return sum;
+static float group_score(const float scores[GROUP_EXPERTS]) {
+    return largest_but(scores, GROUP_EXPERTS, -1);
 }
 #endif
 
-colibri_status route(const float logits[MODEL_N_EXPERTS], Routing *out) {
+/* Leaves only the experts of the best groups to be chosen. */
+static void keep_best_groups(float scores[MODEL_N_EXPERTS]) {
+    float groups[MODEL_N_GROUPS];
+    int kept[MODEL_TOP_GROUPS];
+    bool is_kept[MODEL_N_GROUPS] = {false};
+    for (int group = 0; group < MODEL_N_GROUPS; group++) {
+        groups[group] = group_score(scores + group * GROUP_EXPERTS);
+    }
+    choose_largest(groups, MODEL_N_GROUPS, MODEL_TOP_GROUPS, kept);
+    for (int i = 0; i < MODEL_TOP_GROUPS; i++) {
+        is_kept[kept[i]] = true;
+    }
+    for (int e = 0; e < MODEL_N_EXPERTS; e++) {
+        scores[e] = is_kept[e / GROUP_EXPERTS] ? scores[e] : -INFINITY;
+    }
+}
+#else
+static void keep_best_groups(float scores[MODEL_N_EXPERTS]) {
+    (void)scores;
+}
+#endif
+
+#ifdef MODEL_SELECTION_BIAS
+static void add_bias(float scores[MODEL_N_EXPERTS], const float *bias) {
+    for (int e = 0; e < MODEL_N_EXPERTS; e++) {
+        scores[e] += bias[e];
+    }
+}
+#else
+static void add_bias(float scores[MODEL_N_EXPERTS], const float *bias) {
+    (void)scores;
+    (void)bias;
+}
+#endif
+
+#ifdef MODEL_ROUTED_SCALE
+static void scale_weights(float weights[MODEL_TOP_K]) {
+    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+        weights[rank] *= MODEL_ROUTED_SCALE;
+    }
+}
+#else
+static void scale_weights(float weights[MODEL_TOP_K]) {
+    (void)weights;
+}
+#endif
+
+colibri_status route(const float logits[MODEL_N_EXPERTS], const float *selection_bias, Routing *out) {
+    float scores[MODEL_N_EXPERTS]; /* weigh the chosen experts */
+    float judged[MODEL_N_EXPERTS]; /* decide which are chosen */
     if (!all_finite(logits, MODEL_N_EXPERTS)) {
         return COLIBRI_E_NOT_FINITE;
     }
-    choose_top_k(logits, out->experts);
-    float maximum = logits[out->experts[0]];
-    uint64_t sum = normaliser(logits, maximum, out->experts); /* >= 2^30: the maximum is among the terms */
-    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-        uint64_t e = exp2_negative(distance(maximum, logits[out->experts[rank]]));
-        uint64_t p = ((e << 30) + sum / 2) / sum;
-        out->weights[rank] = (float)(uint32_t)p * 0x1p-30f;
-    }
+    score_experts(logits, scores);
+    memcpy(judged, scores, sizeof judged);
+    add_bias(judged, selection_bias);
+    keep_best_groups(judged);
+    choose_largest(judged, MODEL_N_EXPERTS, MODEL_TOP_K, out->experts);
+    weigh_experts(scores, out);
+    scale_weights(out->weights);
     return COLIBRI_OK;
 }
+#endif

@@ -70,6 +70,9 @@ static void push_memory(void) {
         for (int expert = 0; expert < MODEL_N_EXPERTS; expert++) {
             TraceRecord record = {{RECORD_MEMORY, (uint8_t)layer, (uint8_t)expert}};
             uint64_t address = (uint64_t)(uintptr_t)model_experts[layer][expert].gate.codes; /* the file's first byte */
+            if (address == 0) { /* a layer without experts */
+                continue;
+            }
             put_u32(record.bytes + 4, MODEL_EXPERT_BYTES);
             put_u32(record.bytes + 8, (uint32_t)address);
             put_u32(record.bytes + 12, (uint32_t)(address >> 32));

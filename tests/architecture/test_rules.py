@@ -9,7 +9,18 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "builder" / "colibri_build"
 STAGES = sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists() and path.name != "target")
-BASE = {"artifacts", "errors", "target", "resources", "layout", "files", "frames", "trace_events"}
+BASE = {
+    "artifacts",
+    "tensor_specs",
+    "model_constants",
+    "errors",
+    "target",
+    "resources",
+    "layout",
+    "files",
+    "frames",
+    "trace_events",
+}
 NUMBER_FORMATS = "reference.numbers"
 # Third-party libraries and the only places that may know them.
 ROOMS = {

@@ -41,6 +41,10 @@ PUBLISHED = {
     "use_cache": True,
     "vocab_size": 32000,
 }
+FAMILIES = (
+    "supported: deepseek, deepseek_v2, deepseek_v3, glm4_moe, granitemoe, granitemoeshared, llama, mixtral, olmoe, "
+    "qwen2, qwen2_moe, qwen3, qwen3_moe"
+)
 # What older versions of transformers put into every config.json.
 VERBOSE_DEFAULTS = {
     "_name_or_path": "somewhere",
@@ -160,20 +164,30 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str | None]] = {
         '"num_experts_per_tok" = 5 is larger than "num_local_experts" = 4',
         "a token can choose each expert once at most; correct the configuration",
     ),
-    "yarn": (
-        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}},
-        'rope_scaling: "rope_type" = "yarn" is not supported',
-        'supported: "default"',
+    "rope of an unknown kind": (
+        {"rope_parameters": ..., "rope_scaling": {"rope_type": "ntk-by-parts", "factor": 4.0}},
+        'rope_scaling: "rope_type" = "ntk-by-parts" is not supported',
+        "supported: default, linear, dynamic, yarn, llama3, longrope",
     ),
-    "linear": (
+    "two rules": (
         {"rope_scaling": {"type": "linear", "factor": 2.0}},
-        'rope_scaling: "type" = "linear" is not supported',
-        'supported: "default"',
+        '"rope_scaling" and "rope_parameters" differ',
+        "keep the one that the model was trained with",
     ),
-    "llama3": (
-        {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4}},
-        'rope_parameters: "rope_type" = "llama3" is not supported',
-        'supported: "default"',
+    "linear without a factor": (
+        {"rope_parameters": ..., "rope_scaling": {"type": "linear"}},
+        'rope_scaling: "factor" is missing',
+        "this rope_type needs it",
+    ),
+    "llama3 upside down": (
+        {"rope_parameters": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4.0, "high_freq_factor": 1.0}},
+        'rope_parameters: "low_freq_factor" = 4.0 is not below "high_freq_factor" = 1.0',
+        "correct the configuration",
+    ),
+    "longrope of another head": (
+        {"rope_parameters": {"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0] * 8}},
+        'rope_parameters: "long_factor" = [1.0] is not supported',
+        "supported: a list of 8 numbers above 0",
     ),
     "rope factor": (
         {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "factor": 2.0}},
@@ -182,8 +196,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str | None]] = {
     ),
     "partial rope": (
         {"rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.5}},
-        'rope_parameters: "partial_rotary_factor" = 0.5 is not supported',
-        "supported: 1.0",
+        '"partial_rotary_factor" = 0.5 is not supported',
+        "supported: 1.0 in this family",
     ),
     "two thetas": (
         {"rope_theta": 5e5},
@@ -254,9 +268,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "eos outside": ({"eos_token_id": [0, 301]}, "special token id 301 is outside the vocabulary of 301", None),
     "bos outside": ({"bos_token_id": 999}, "special token id 999 is outside the vocabulary of 301", None),
     "bos list": ({"bos_token_id": [1, 2]}, '"bos_token_id" = [1, 2] is not supported', None),
-    "family": ({"model_type": "mamba"}, 'model_type "mamba" is not supported', "supported: mixtral"),
-    "no family": ({"model_type": ...}, 'model_type "None" is not supported', "supported: mixtral"),
-    "family list": ({"model_type": []}, 'model_type "[]" is not supported', "supported: mixtral"),
+    "family": ({"model_type": "mamba"}, 'model_type "mamba" is not supported', FAMILIES),
+    "no family": ({"model_type": ...}, 'model_type "None" is not supported', FAMILIES),
+    "family list": ({"model_type": []}, 'model_type "[]" is not supported', FAMILIES),
 }
 
 

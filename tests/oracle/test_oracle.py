@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from judge import Judge
 from make_goldens import make_file
-from numpy.typing import NDArray
 
 from colibri_build.artifacts import Format, Kind, QuantizedModel
 from colibri_build.checkpoint.reader import read_checkpoint
@@ -19,12 +18,11 @@ from colibri_build.quantize.kl import compare_logits
 from colibri_build.quantize.options import QuantizeOptions
 from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel, forward
+from families import PROMPT, near_ties
 from support.golden import GOLDEN_FILE, SAMPLE_TOLERANCE, example_model, read_goldens
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 KL_LIMIT = 1e-5  # a16 is a promise; a8 is reported
-# a16 differs from fp32 by up to 9e-4 in the logits of these models: a smaller margin is nobody's to call.
-NEAR_TIE = 2e-3
 # Keys of config.json and options of the quantizer: every rule of the family, every format, awkward sizes.
 CONFIGURATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "default": ({}, {}),
@@ -44,14 +42,6 @@ CONFIGURATIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "f16-head": ({}, {"formats": {Kind.LM_HEAD: Format.F16, Kind.EMBEDDING: Format.F16}}),
     "theta": ({"rope_parameters": {"rope_theta": 500.0, "rope_type": "default"}}, {}),
 }
-PROMPT = [5, 17, 200, 45, 9, 211, 77, 104]
-
-
-def near_ties(logits: NDArray[np.float32]) -> dict[int, float]:
-    """Positions whose two largest logits are closer than a16 resolves, with the margin."""
-    largest = np.sort(logits, axis=-1)
-    margins = largest[:, -1] - largest[:, -2]
-    return {int(i): float(margins[i]) for i in np.flatnonzero(margins < NEAR_TIE)}
 
 
 def quantized_tiny(folder: Path, config: dict[str, Any], options: dict[str, Any]) -> QuantizedModel:

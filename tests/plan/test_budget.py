@@ -73,6 +73,9 @@ def test_the_weights_of_a_plan_are_the_bytes_on_disk(
     assert ("lm_head" in sizes) == (not tied)
 
 
+NO_EXPERTS = {"dense_layers": (0, 1), "dense_hidden_dim": 77, "n_experts": 0, "top_k": 0, "hidden_dim": 0}
+
+
 @pytest.mark.parametrize(
     ("config", "group_size", "context"),
     [
@@ -80,6 +83,11 @@ def test_the_weights_of_a_plan_are_the_bytes_on_disk(
         (AWKWARD_CONFIG, 128, 33),
         (LARGE, 128, 4096),
         (replace(AWKWARD_CONFIG, head_dim=32, n_heads=5, n_kv_heads=5, top_k=1, n_experts=1), 64, 1),
+        (replace(AWKWARD_CONFIG, shared_hidden_dim=100), 64, 9),
+        (replace(AWKWARD_CONFIG, dense_layers=(0,), dense_hidden_dim=77, shared_hidden_dim=33), 32, 9),
+        (replace(AWKWARD_CONFIG, **NO_EXPERTS), 32, 9),
+        (replace(AWKWARD_CONFIG, kv_rank=20, rotary_dim=2, value_dim=10, n_kv_heads=3), 32, 9),
+        (replace(AWKWARD_CONFIG, kv_rank=40, q_rank=36, rotary_dim=4, value_dim=4, n_kv_heads=3), 32, 9),
     ],
 )
 def test_arena_and_cache_are_as_large_as_the_c_structs(
@@ -89,7 +97,15 @@ def test_arena_and_cache_are_as_large_as_the_c_structs(
     options = BuildOptions(context, 4)
     names = ("n_layers", "dim", "hidden_dim", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "n_experts", "top_k")
     values = {name.upper(): getattr(config, name) for name in names} | {"CONTEXT": context, "GROUP_SIZE": group_size}
-    defines = "".join(f"#define MODEL_{name} {value}\n" for name, value in values.items())
+    values |= {
+        name.upper(): getattr(config, name) for name in ("dense_hidden_dim", "shared_hidden_dim", "kv_rank", "q_rank")
+    }
+    values |= {"VALUE_DIM": config.v_head_dim, "ROTARY_DIM": config.rotary_dim or config.head_dim}
+    values |= {
+        "HAS_EXPERTS": config.n_expert_layers,
+        "DENSE_FORMAT": config.dense_hidden_dim + config.shared_hidden_dim,
+    }
+    defines = "".join(f"#define MODEL_{name} {value}\n" for name, value in values.items() if value)
     (tmp_path / "model_config.h").write_text(f"#pragma once\n{defines}", encoding="ascii")
     (tmp_path / "board_config.h").write_text("#define BOARD_KERNELS_PORTABLE 1\n", encoding="ascii")
     (tmp_path / "sizes.c").write_text(

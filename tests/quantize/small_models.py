@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from colibri_build.artifacts import F32, Model, ModelConfig, QuantizedModel, Tokenizer, tensor_specs
+from colibri_build.artifacts import F32, Model, ModelConfig, QuantizedModel, Tokenizer
+from colibri_build.tensor_specs import tensor_specs
 
 CONFIG = ModelConfig(
     family="mixtral",

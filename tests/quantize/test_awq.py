@@ -33,7 +33,7 @@ def folded(model: Model, options: QuantizeOptions) -> tuple[dict[str, F32], list
     """The model's float weights with the scales that the search chose."""
     formats = default_formats(4) | {Kind.ATTENTION: Format.W4}
     sequences = options.calibration_ids
-    x = embed(model.tensors["embedding"], sequences)
+    x = embed(model.config, model.tensors["embedding"], sequences)
     tensors, plans = dict(model.tensors), []
     for index in range(model.config.n_layers):
         layer = take_layer(model.tensors, model.config, index)

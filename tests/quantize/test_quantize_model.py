@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from small_models import model_digest, small_model, token_sequences
 
-from colibri_build.artifacts import Format, Kind, tensor_specs
+from colibri_build.artifacts import Format, Kind
 from colibri_build.errors import QuantizeError
 from colibri_build.quantize import QuantizeOptions, calibration_from_text, quantize_model
 from colibri_build.quantize.kl import compare_models, dequantized
 from colibri_build.quantize.policy import choose_formats
+from colibri_build.tensor_specs import tensor_specs
 
 
 def rtn(**changes: Any) -> QuantizeOptions:

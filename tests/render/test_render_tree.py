@@ -16,8 +16,8 @@ from colibri_build.compile.build import compile_tree
 from colibri_build.elf.facts import read_facts
 from colibri_build.errors import RenderError
 from colibri_build.layout import dense_layout, expert_layout
+from colibri_build.model_constants import rope_frequencies
 from colibri_build.pack.reader import read_model_folder
-from colibri_build.reference.model import inverse_frequencies
 from colibri_build.render import link
 from colibri_build.render.link import FAR_WEIGHTS_BYTES, layout_source, link_flags
 from colibri_build.render.model_config import ABI
@@ -89,7 +89,7 @@ def test_rope_frequencies_are_the_references(tmp_path: Path, monkeypatch: pytest
     body = re.search(r"model_inv_freq\[.*?\{(.*?)\}", text, re.DOTALL)
     assert body is not None
     values = [float.fromhex(item.strip()[:-1]) for item in body[1].split(",") if item.strip()]
-    np.testing.assert_array_equal(np.array(values, np.float32), inverse_frequencies(config))
+    np.testing.assert_array_equal(np.array(values, np.float32), rope_frequencies(config))
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from colibri_build.artifacts import (
-    Format,
-    Kind,
-    ModelConfig,
-    QuantizedModel,
-    QuantizedTensor,
-    TensorSpec,
-    Tokenizer,
-    tensor_specs,
-)
+from colibri_build.artifacts import Format, Kind, ModelConfig, QuantizedModel, QuantizedTensor, TensorSpec, Tokenizer
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
+from colibri_build.tensor_specs import kinds_of, tensor_specs
 from support.tiny_checkpoint import END_ID, tiny_tokenizer
 
 DEFAULT_FORMATS: Mapping[Kind, Format] = {
@@ -29,6 +21,8 @@ DEFAULT_FORMATS: Mapping[Kind, Format] = {
     Kind.NORM: Format.F32,
     Kind.LM_HEAD: Format.W8,
 }
+# Of the kinds that only some families have.
+MORE_FORMATS: Mapping[Kind, Format] = {Kind.DENSE: Format.W8, Kind.BIAS: Format.F32}
 # Rows no multiple of 8, inputs no multiple of 32 or of a group, 3 experts, 1 key-value head.
 AWKWARD_CONFIG = ModelConfig(
     family="mixtral",
@@ -82,6 +76,7 @@ def random_quantized(
 ) -> QuantizedModel:
     """Seeded random tensors for `config`. edit: changes them before the model is made."""
     rng = np.random.default_rng(seed)
+    formats = {kind: {**MORE_FORMATS, **formats}[kind] for kind in kinds_of(config)}
     tensors = {spec.name: random_tensor(spec, formats[spec.kind], group_size, rng) for spec in tensor_specs(config)}
     if edit is not None:
         edit(tensors)

@@ -52,6 +52,10 @@ class ConfigKeys:
         self._taken: set[str] = set()
         self.where = where
 
+    def has(self, key: str) -> bool:
+        """Whether the key is there, null included."""
+        return key in self._values
+
     def take(self, key: str, default: Any = None) -> Any:
         """The raw value; `default` where the key is absent."""
         self._taken.add(key)
@@ -78,6 +82,11 @@ class ConfigKeys:
         if not number or not 0 < value <= sys.float_info.max or value < low:
             raise self.refused(key, value, f"a finite number, {low} or more" if low else "a finite number above 0")
         return float(value)
+
+    def number(self, key: str, default: float) -> float:
+        """A finite number, 0 or more; `default` where the key is absent or null."""
+        value = self.take(key)
+        return 0.0 if value == 0 and not isinstance(value, bool) else self.positive(key, default)
 
     def flag(self, key: str, default: bool) -> bool:
         """true or false; `default` where the key is absent."""

@@ -4,58 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from colibri_build.artifacts import F32, ModelConfig, tensor_specs
+from colibri_build.artifacts import F32, ModelConfig, TensorSpec
 from colibri_build.checkpoint.families import Family
+from colibri_build.checkpoint.families.names import TOP_NAMES, Index, Stored
 from colibri_build.checkpoint.weight_files import StoredTensor
 from colibri_build.errors import CheckpointError
+from colibri_build.tensor_specs import tensor_specs
 
 SUPPORTED_DTYPES = ("F32", "F16", "BF16")
+
+
+Part = tuple[StoredTensor, Index]  # a stored tensor, and what of it is meant
 
 
 class CheckpointTensors(Mapping[str, F32]):
     """Our name -> float32 values. Each access reads the file; nothing is kept in memory."""
 
-    def __init__(self, stored: Mapping[str, StoredTensor]) -> None:
-        self._stored = dict(stored)
+    def __init__(self, parts: Mapping[str, Part]) -> None:
+        self._parts = dict(parts)
 
     def __getitem__(self, name: str) -> F32:
-        return self._stored[name].load()
+        stored, index = self._parts[name]
+        return stored.load(index)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._stored)
+        return iter(self._parts)
 
     def __len__(self) -> int:
-        return len(self._stored)
+        return len(self._parts)
 
 
 def select_tensors(found: Mapping[str, StoredTensor], config: ModelConfig, family: Family) -> CheckpointTensors:
     """Every tensor that `config` asks for, and proof that there is no other. Raises CheckpointError."""
-    _refuse_fused(found, family)
     _refuse_absurd_counts(found, config)
-    wanted = {spec.name: (family.published_name(spec.name), spec.shape) for spec in tensor_specs(config)}
-    expected = dict(wanted.values())
+    wanted = {spec.name: _place_of(spec, found, config, family) for spec in tensor_specs(config)}
+    expected = {place.name: place.shape for place in wanted.values()}
     _refuse_missing(expected, found)
     _refuse_unexpected(expected, found, config, family)
-    selected = {name: found[published] for name, (published, _) in wanted.items()}
-    for name, tensor in selected.items():
-        _check_tensor(tensor, wanted[name][1])
+    for name, shape in expected.items():
+        _check_tensor(found[name], shape)
     if config.tied_embeddings:
-        _check_tied_head(found, family)
-    return CheckpointTensors(selected)
+        _check_tied_head(found)
+    return CheckpointTensors({name: (found[place.name], place.index) for name, place in wanted.items()})
 
 
-def _refuse_fused(found: Mapping[str, StoredTensor], family: Family) -> None:
-    for name, tensor in found.items():
-        if family.is_fused(name):
-            raise CheckpointError(
-                f"{tensor.file}: tensor {name} holds all experts of a layer, which is not supported",
-                hint="save with save_pretrained(..., save_original_format=True), one tensor for each expert",
-            )
+def _place_of(spec: TensorSpec, found: Mapping[str, StoredTensor], config: ModelConfig, family: Family) -> Stored:
+    """The place that the checkpoint uses; the published one where it uses none."""
+    places = list(family.names.places(spec, config))
+    return next((place for place in places if place.name in found), places[0])
 
 
 def _refuse_absurd_counts(found: Mapping[str, StoredTensor], config: ModelConfig) -> None:
     """Before anything is listed for each expert: config.json may ask for billions."""
-    if config.n_layers * config.n_experts > len(found):
+    most_experts = max((max(len(found), *tensor.shape[:1]) for tensor in found.values()), default=0)
+    if config.n_layers > len(found) or config.n_experts > most_experts:
         raise CheckpointError(
             f"config.json asks for {config.n_layers} layers of {config.n_experts} experts, "
             f"the files hold {len(found)} tensors",
@@ -67,7 +69,7 @@ def _refuse_missing(expected: Mapping[str, tuple[int, ...]], found: Mapping[str,
     missing = [name for name in expected if name not in found]
     if missing:
         hint = "the download is incomplete, or config.json belongs to another checkpoint"
-        if missing == ["lm_head.weight"]:
+        if missing == [TOP_NAMES["lm_head"]]:
             hint = 'if the embedding matrix is the head too, set "tie_word_embeddings" to true in config.json'
         raise CheckpointError(
             f"{len(missing)} of {len(expected)} tensors are missing; the first: {missing[0]} "
@@ -79,9 +81,9 @@ def _refuse_missing(expected: Mapping[str, tuple[int, ...]], found: Mapping[str,
 def _refuse_unexpected(
     expected: Mapping[str, tuple[int, ...]], found: Mapping[str, StoredTensor], config: ModelConfig, family: Family
 ) -> None:
-    allowed = {family.published_name("lm_head")} if config.tied_embeddings else set()
+    allowed = {TOP_NAMES["lm_head"]} if config.tied_embeddings else set()
     surplus = sorted(name for name in found if name not in expected and name not in allowed)
-    surplus = [name for name in surplus if not family.is_buffer(name)]
+    surplus = [name for name in surplus if not family.is_ignored(name, config)]
     if surplus:
         first = found[surplus[0]]
         raise CheckpointError(
@@ -113,9 +115,9 @@ def _check_tensor(tensor: StoredTensor, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_tied_head(found: Mapping[str, StoredTensor], family: Family) -> None:
+def _check_tied_head(found: Mapping[str, StoredTensor]) -> None:
     """A stored lm_head is ignored where embeddings are tied; that must not lose anything."""
-    head, embedding = found.get(family.published_name("lm_head")), found[family.published_name("embedding")]
+    head, embedding = found.get(TOP_NAMES["lm_head"]), found[TOP_NAMES["embedding"]]
     if head is None:
         return
     same = (head.dtype, head.shape) == (embedding.dtype, embedding.shape)

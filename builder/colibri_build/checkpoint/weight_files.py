@@ -39,9 +39,9 @@ class StoredTensor:
         """The stored values, memory-mapped; bfloat16 as uint16 bits. Needs a supported dtype."""
         return np.memmap(self.file, _STORED[self.dtype], "r", self.offset, self.shape)
 
-    def load(self) -> F32:
-        """The values as float32 (exact for every supported dtype)."""
-        values = self.mapped()
+    def load(self, index: tuple[Any, ...] = ()) -> F32:
+        """The values, or the part of them that `index` picks, as float32 (exact for every supported dtype)."""
+        values = self.mapped()[index]
         if self.dtype == "BF16":
             return (np.array(values, np.uint32) << 16).view(np.float32)
         return np.array(values, np.float32)

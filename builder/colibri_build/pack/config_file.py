@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any
 
 from colibri_build.artifacts import FileRecord, Format, Kind, ModelConfig
 from colibri_build.errors import PackError
 from colibri_build.files import unique_keys
 from colibri_build.layout import ALLOWED_FORMATS, GROUP_SIZES
+from colibri_build.pack.model_object import ModelObjectError, model_object, read_model_object
+from colibri_build.tensor_specs import kinds_of
 
 CONFIG_FILE = "config.json"
 FORMAT_NAME, FORMAT_VERSION = "colibri-model", 1
 _KEYS = ("format", "version", "model", "group_size", "formats", "files", "provenance")
-_SIZES = ("n_layers", "dim", "hidden_dim", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "n_experts", "top_k")
-_LARGEST = 2**31 - 1
 _REMAKE = "make the model folder again with colibri-quantize"
 
 
@@ -32,7 +30,7 @@ def config_bytes(
     value = {
         "format": FORMAT_NAME,
         "version": FORMAT_VERSION,
-        "model": asdict(config),
+        "model": model_object(config),
         "group_size": group_size,
         "formats": {str(kind): str(format) for kind, format in formats.items()},
         "files": {name: {"bytes": record.bytes, "sha256": record.sha256} for name, record in files.items()},
@@ -94,42 +92,21 @@ class ConfigFile:
         return int(value)
 
     def _model(self, value: dict[str, Any]) -> ModelConfig:
-        self._check_keys('"model"', value, tuple(field.name for field in fields(ModelConfig)))
-        for name in (*_SIZES, "max_context"):
-            self._check(name, value[name], "an integer above 0", _is_integer(value[name], 1, _LARGEST))
-        self._check("sliding_window", value["sliding_window"], "0 or more", _is_integer(value["sliding_window"]))
-        for name in ("norm_topk", "tied_embeddings"):
-            self._check(name, value[name], "true or false", isinstance(value[name], bool))
-        self._check("rms_eps", value["rms_eps"], "a finite number above 0", _is_positive(value["rms_eps"]))
-        theta = value["rope_theta"]
-        self._check("rope_theta", theta, "a finite number, 1 or more", _is_positive(theta) and theta >= 1)
-        self._check("family", value["family"], "a name", isinstance(value["family"], str))
-        self._check_ids(value)
-        config = ModelConfig(**{**value, "eos_ids": tuple(value["eos_ids"])})
-        self._check("top_k", config.top_k, f"1..n_experts = {config.n_experts}", config.top_k <= config.n_experts)
-        divisible = config.n_heads % config.n_kv_heads == 0
-        self._check("n_kv_heads", config.n_kv_heads, f"a divisor of n_heads = {config.n_heads}", divisible)
-        self._check("head_dim", config.head_dim, "an even number", config.head_dim % 2 == 0)
-        return config
-
-    def _check_ids(self, value: Mapping[str, Any]) -> None:
-        high, eos, bos = value["vocab_size"] - 1, value["eos_ids"], value["bos_id"]
-        ok = isinstance(eos, list) and bool(eos) and all(_is_integer(id, 0, high) for id in eos)
-        self._check("eos_ids", eos, f"a list of ids 0..{high}", ok and len(set(eos)) == len(eos))
-        self._check("bos_id", bos, f"null or an id 0..{high}", bos is None or _is_integer(bos, 0, high))
-
-    def _check(self, name: str, value: Any, expected: str, ok: bool) -> None:
-        if not ok:
-            raise self._error(f'"model.{name}" is {json.dumps(value)}, not {expected}')
+        try:
+            return read_model_object(value)
+        except ModelObjectError as error:
+            raise self._error(str(error)) from None
 
     def _formats(self, value: dict[str, Any]) -> dict[Kind, Format]:
-        self._check_keys('"formats"', value, tuple(str(kind) for kind in Kind))
-        for kind, allowed in ALLOWED_FORMATS.items():
+        kinds = kinds_of(self.config)
+        self._check_keys('"formats"', value, kinds)
+        for kind in kinds:
+            allowed = ALLOWED_FORMATS[kind]
             if value[kind] not in allowed:
                 raise self._error(f'"formats.{kind}" is {json.dumps(value[kind])}, not {" or ".join(allowed)}')
         if self.config.tied_embeddings and value[Kind.LM_HEAD] != value[Kind.EMBEDDING]:
             raise self._error('"formats.lm_head" differs from "formats.embedding", but the two are tied')
-        return {kind: Format(value[kind]) for kind in Kind}
+        return {kind: Format(value[kind]) for kind in kinds}
 
     def _files(self, value: dict[str, Any]) -> dict[str, FileRecord]:
         records = {}
@@ -137,7 +114,7 @@ class ConfigFile:
             self._check_keys(f'"files.{name}"', self._object(f"files.{name}", entry), ("bytes", "sha256"))
             digest = entry["sha256"]
             hexadecimal = isinstance(digest, str) and len(digest) == 64 and not set(digest) - set("0123456789abcdef")
-            if not _is_integer(entry["bytes"], 0, 2**63 - 1) or not hexadecimal:
+            if not _is_size(entry["bytes"]) or not hexadecimal:
                 raise self._error(f'"files.{name}" holds no size and SHA-256')
             records[name] = FileRecord(name, entry["bytes"], digest)
         self._check_expert_count(sum(name.startswith("expert_") for name in records))
@@ -145,16 +122,12 @@ class ConfigFile:
 
     def _check_expert_count(self, found: int) -> None:
         """Before anything is computed for each expert: the counts may be absurd."""
-        layers, experts = self.config.n_layers, self.config.n_experts
+        layers, experts = self.config.n_expert_layers, self.config.n_experts
         if found != layers * experts:
             raise self._error(
                 f'"files" names {found} experts, the model has {layers} layers of {experts} = {layers * experts}'
             )
 
 
-def _is_integer(value: Any, low: int = 0, high: int = _LARGEST) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63

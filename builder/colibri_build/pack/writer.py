@@ -14,11 +14,12 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from colibri_build.artifacts import FileRecord, ModelFolder, QuantizedModel, tensor_specs
+from colibri_build.artifacts import FileRecord, ModelFolder, QuantizedModel
 from colibri_build.errors import PackError
 from colibri_build.layout import TOKENIZER_FILE, FileLayout, file_layouts
 from colibri_build.pack.codec import encode_part
 from colibri_build.pack.config_file import CONFIG_FILE, FORMAT_NAME, ConfigFile, config_bytes
+from colibri_build.tensor_specs import tensor_specs
 
 _OUR_FILE = re.compile(r"config\.json|routing\.bin|dense\.bin|tokenizer\.json|expert_\d+_\d+\.bin")
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from colibri_build.artifacts import BuildOptions, ModelConfig, Region
 from colibri_build.layout import align
 from colibri_build.reference.numbers import BLOCK_INPUTS, group_count
@@ -23,33 +25,62 @@ _TOKEN_BYTES = 128  # longest token that the estimate reckons with
 
 def kv_cache_bytes(config: ModelConfig, context: int) -> int:
     """Keys and values in fp16, each block aligned to a cache line."""
-    one = config.n_layers * config.n_kv_heads * config.head_dim * context * 2
-    return 2 * align(one, CACHE_LINE)
+    return sum(align(config.n_layers * size * context * 2, CACHE_LINE) for size in (config.k_dim, config.v_dim))
 
 
 def arena_items(config: ModelConfig, options: BuildOptions, group_size: int) -> list[tuple[str, int]]:
     """Members of the runtime's Arena with their aligned sizes: (what, bytes)."""
-    q_dim, kv_dim = config.n_heads * config.head_dim, config.n_kv_heads * config.head_dim
-    input_dim = max(config.dim, q_dim)
+    input_dim = max(config.dim, config.out_dim)
     floats = {
         "x": config.dim,
         "h": input_dim,
-        "q": q_dim,
-        "k": kv_dim,
-        "v": kv_dim,
+        "q": config.q_dim,
+        "k": config.k_dim,
+        "v": config.v_dim,
         "scores": config.n_heads * options.context,
-        "gate": config.top_k * config.hidden_dim,
-        "up": config.top_k * config.hidden_dim,
-        "down": config.top_k * config.dim,
         "mixed": config.dim,
-        "router_logits": config.n_experts,
         "logits": config.vocab_size,
     }
-    items = [(name, align(4 * n, CACHE_LINE)) for name, n in floats.items()]
-    items.append(("input", _activation_bytes(input_dim, group_size)))
-    items.append(("hidden", config.top_k * _activation_bytes(config.hidden_dim, group_size)))
-    items.append(("routing", align(8 * config.top_k, CACHE_LINE)))
+    items = [*_aligned(floats), ("input", _activation_bytes(input_dim, group_size))]
+    return (
+        items + _latent_items(config, group_size) + _expert_items(config, group_size) + _dense_items(config, group_size)
+    )
+
+
+def _aligned(floats: Mapping[str, int]) -> list[tuple[str, int]]:
+    return [(name, align(4 * n, CACHE_LINE)) for name, n in floats.items()]
+
+
+def _latent_items(config: ModelConfig, group_size: int) -> list[tuple[str, int]]:
+    if not config.kv_rank:
+        return []
+    still = config.n_heads * (config.head_dim - config.rotary_dim)
+    floats = {"kv_latent": config.kv_rank, "k_rope": config.rotary_dim, "k_still": still}
+    items = [*_aligned(floats), ("kv_quantized", _activation_bytes(config.kv_rank, group_size))]
+    if config.q_rank:
+        items += [*_aligned({"q_latent": config.q_rank}), ("q_quantized", _activation_bytes(config.q_rank, group_size))]
     return items
+
+
+def _expert_items(config: ModelConfig, group_size: int) -> list[tuple[str, int]]:
+    if not config.n_expert_layers:
+        return []
+    hidden = config.top_k * config.hidden_dim
+    floats = {"gate": hidden, "up": hidden, "down": config.top_k * config.dim, "router_logits": config.n_experts}
+    return [
+        *_aligned(floats),
+        ("hidden", config.top_k * _activation_bytes(config.hidden_dim, group_size)),
+        ("routing", align(8 * config.top_k, CACHE_LINE)),
+    ]
+
+
+def _dense_items(config: ModelConfig, group_size: int) -> list[tuple[str, int]]:
+    hidden = max(config.dense_hidden_dim, config.shared_hidden_dim)
+    if not hidden:
+        return []
+    items = [*_aligned({"dense_gate": hidden, "dense_up": hidden})]
+    items.append(("dense_hidden", _activation_bytes(hidden, group_size)))
+    return items + (_aligned({"shared": config.dim}) if config.shared_hidden_dim else [])
 
 
 def arena_bytes(config: ModelConfig, options: BuildOptions, group_size: int) -> int:
@@ -73,7 +104,10 @@ def buffer_bytes(config: ModelConfig, context: int) -> int:
 def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) -> list[Region]:
     """Every region that holds no weights."""
     context, threads = options.context, options.max_threads
-    kv_sum = f"{config.n_layers} layers x 2 x {config.n_kv_heads} heads x {config.head_dim} x {context} positions x 2 B"
+    width = f"2 x {config.n_kv_heads} heads x {config.head_dim}"
+    if config.v_head_dim != config.head_dim:
+        width = f"{config.n_kv_heads} heads x ({config.head_dim} + {config.v_head_dim})"
+    kv_sum = f"{config.n_layers} layers x {width} x {context} positions x 2 B"
     arena = arena_items(config, options, group_size)
     largest = sorted(arena, key=lambda item: -item[1])[:3]
     arena_sum = f"{len(arena)} buffers; largest: " + ", ".join(f"{name} {size} B" for name, size in largest)

@@ -12,6 +12,8 @@ _DENSE_NAMES = {
     Kind.ATTENTION: "attention weights",
     Kind.NORM: "norms",
     Kind.LM_HEAD: "lm_head",
+    Kind.DENSE: "dense parts",
+    Kind.BIAS: "biases",
 }
 
 
@@ -20,22 +22,23 @@ def weight_regions(config: ModelConfig, formats: Mapping[Kind, Format], group_si
 
     Weights are read-only and stay mapped from the file, so each byte counts in flash and, once read, in RAM.
     """
-    count = config.n_layers * config.n_experts
-    expert = expert_layout(config, formats, group_size).bytes
+    count = config.n_expert_layers * config.n_experts
+    expert = expert_layout(config, formats, group_size).bytes if count else 0
     experts_sum = (
-        f"{config.n_layers} layers x {config.n_experts} experts x {expert} B "
+        f"{config.n_expert_layers} layers x {config.n_experts} experts x {expert} B "
         f"(3 x {config.dim} x {config.hidden_dim} {formats[Kind.EXPERT]}{_grouped(formats[Kind.EXPERT], group_size)})"
     )
-    regions = [_weights("experts", count * expert, experts_sum)]
+    regions = [_weights("experts", count * expert, experts_sum)] if count else []
     dense = dense_layout(config, formats, group_size)
     for kind, total in dense_bytes(dense).items():
         parts = [part for part in dense.parts if part.spec.kind is kind]
         elements = sum(part.spec.rows * part.spec.cols for part in parts)
         text = f"{_counted(len(parts), 'tensor')}, {elements} x {formats[kind]}{_grouped(formats[kind], group_size)}"
         regions.append(_weights(_DENSE_NAMES[kind], total, text))
-    router = routing_layout(config, formats, group_size).bytes
-    router_sum = f"{config.n_layers} layers x {config.n_experts} experts x {config.dim} x f32"
-    regions.append(_weights("router", router, router_sum))
+    if count:
+        router = routing_layout(config, formats, group_size).bytes
+        router_sum = f"{config.n_expert_layers} layers x {config.n_experts} experts x {config.dim} x f32"
+        regions.append(_weights("router", router, router_sum))
     return regions
 
 
@@ -56,8 +59,10 @@ def active_weight_bytes(config: ModelConfig, formats: Mapping[Kind, Format], gro
     dense = dense_bytes(dense_layout(config, formats, group_size))
     embedding = dense.pop(Kind.EMBEDDING)
     row = -(-embedding // config.vocab_size)
-    experts = config.n_layers * config.top_k * expert_layout(config, formats, group_size).bytes
-    router = routing_layout(config, formats, group_size).bytes
+    experts = router = 0
+    if config.n_expert_layers:
+        experts = config.n_expert_layers * config.top_k * expert_layout(config, formats, group_size).bytes
+        router = routing_layout(config, formats, group_size).bytes
     return experts + router + sum(dense.values()) + (embedding if config.tied_embeddings else row)
 
 

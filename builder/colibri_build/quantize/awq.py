@@ -1,9 +1,11 @@
 """Activation-aware quantization of one layer: which tensors share a scale, where it is folded, who is left out.
 
-    attn_norm -> q, k, v            one scale
-    v         -> o                  one scale a value channel, shared by the query heads of a kv head
-    ffn_norm  -> gate, up of all experts (and the router, which stays f32)       one scale
-    up        -> down               one scale an expert, since silu(gate) * up is linear in up
+    attn_norm -> q, k, v            one scale; of latent attention: q_a or q, kv_a, k_rope
+    v         -> o                  one scale a value channel, shared by the query heads of a kv head; none where v
+                                    is clamped
+    ffn_norm  -> gate, up of all experts, or of the dense part       one scale; the router, which stays f32, and the
+                                    shared experts take it too
+    up        -> down               one scale an expert or dense part, since silu(gate) * up is linear in up
 
 Statistics come from the original weights: layer l sees the activations of the unquantized layers before it, so one
 pass over the calibration text serves all searches and an error in one layer cannot mislead the next. Multiplying a row
@@ -37,7 +39,7 @@ class Site(NamedTuple):
     mean_abs: F64  # [n_channels]
     channels: I64  # [inputs] -> channel
     clipped: frozenset[str]  # names of the projections whose ranges are searched too
-    unquantized: tuple[str, ...] = ()  # take the scale, have no error
+    unscored: tuple[str, ...] = ()  # take the scale; their error does not count
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def plan_layer(
         experts.append(_ExpertStats(seen.tokens, seen.weights, down))
 
     with np.errstate(over="ignore", invalid="ignore"):  # reported by name below
-        behind, activations = layer_forward(config, layer.weights, layer.x, layer.lengths, on_expert)
+        behind, activations = layer_forward(config, layer.index, layer.weights, layer.x, layer.lengths, on_expert)
     prefix = f"layers.{layer.index}."
     if not np.all(np.isfinite(behind)):
         raise QuantizeError(
@@ -89,7 +91,7 @@ def plan_layer(
             hint="check the checkpoint: some of its weights are far too large",
         )
     weights, shrink, gains = dict(layer.weights), {}, []
-    for site in _Sites(config, prefix, layer.weights, formats, options).all(activations, experts):
+    for site in _Sites(config, layer.index, prefix, layer.weights, formats, options).all(activations, experts):
         gain, clips = _apply(site, weights, prefix, options.group_size)
         gains.append(gain)
         shrink.update(clips)
@@ -104,6 +106,7 @@ class _Sites:
     """Lists the searches of one layer."""
 
     config: ModelConfig
+    layer: int
     prefix: str
     weights: Mapping[str, F32]
     formats: Mapping[Kind, Format]
@@ -112,7 +115,16 @@ class _Sites:
     def all(self, activations: LayerActivations, experts: Sequence[_ExpertStats]) -> Iterator[Site]:
         """Every site, in the order in which it may be folded."""
         yield self._qkv(activations.attention_in)
-        yield self._o(activations.attention_out)
+        if not self.config.clip_qkv:
+            yield self._o(activations.attention_out)
+        dense = "dense" if self.config.is_dense(self.layer) else "shared"
+        if dense == "dense":
+            yield self._dense_gate_up(activations.ffn_in)
+        if activations.dense_hidden is not None:
+            down = self._projection(f"{dense}.down", collect(activations.dense_hidden, self.options.group_size))
+            yield self._site(Kind.DENSE, f"{dense}.up", (down,), down.stats.mean_abs, (down.name,))
+        if self.config.is_dense(self.layer):
+            return
         trusted = [e for e, seen in enumerate(experts) if seen.down.tokens >= self.options.expert_token_threshold]
         yield self._gate_up(activations.ffn_in, experts, trusted)
         for expert in trusted:
@@ -138,21 +150,30 @@ class _Sites:
     def _qkv(self, attention_in: F32) -> Site:
         """q and k are not clipped: their errors meet in a product that a single output error does not see."""
         stats = collect(attention_in, self.options.group_size)
-        projections = tuple(self._projection(name, stats) for name in ("q", "k", "v"))
-        return self._site(Kind.ATTENTION, "attn_norm", projections, stats.mean_abs, ("v",))
+        latent = self.config.kv_rank > 0
+        names = ("q_a" if self.config.q_rank else "q", "kv_a", "k_rope") if latent else ("q", "k", "v")
+        clipped = () if latent else ("v",)
+        projections = tuple(self._projection(name, stats) for name in names)
+        return self._site(Kind.ATTENTION, "attn_norm", projections, stats.mean_abs, clipped)
 
     def _o(self, attention_out: F32) -> Site:
         """A channel is a value channel: the query heads of a kv head share it."""
         config = self.config
         stats = collect(attention_out, self.options.group_size)
         shared = config.n_heads // config.n_kv_heads
-        by_head = stats.mean_abs.reshape(config.n_kv_heads, shared, config.head_dim)
-        column = np.arange(config.n_heads * config.head_dim)
-        channels = column // (shared * config.head_dim) * config.head_dim + column % config.head_dim
+        size = config.v_head_dim
+        by_head = stats.mean_abs.reshape(config.n_kv_heads, shared, size)
+        column = np.arange(config.out_dim)
+        channels = column // (shared * size) * size + column % size
         mean_abs = (tree_sum(by_head, axis=1) / shared).ravel()
         return self._site(Kind.ATTENTION, "v", (self._projection("o", stats),), mean_abs, ("o",))._replace(
             channels=channels
         )
+
+    def _dense_gate_up(self, ffn_in: F32) -> Site:
+        stats = collect(ffn_in, self.options.group_size)
+        projections = tuple(self._projection(f"dense.{part}", stats) for part in ("gate", "up"))
+        return self._site(Kind.DENSE, "ffn_norm", projections, stats.mean_abs, [p.name for p in projections])
 
     def _gate_up(self, ffn_in: F32, experts: Sequence[_ExpertStats], trusted: Sequence[int]) -> Site:
         """Each expert is judged on the tokens routed to it, weighted as the router weighs its output."""
@@ -163,7 +184,8 @@ class _Sites:
         clipped = [f"experts.{expert}.{part}" for expert in trusted for part in ("gate", "up")]
         mean_abs = tree_sum(np.abs(ffn_in), axis=0) / len(ffn_in)
         site = self._site(Kind.EXPERT, "ffn_norm", tuple(projections), mean_abs, clipped)
-        return site._replace(unquantized=("router",))
+        others = [name for name in ("shared.gate", "shared.up", "shared_gate") if name in self.weights]
+        return site._replace(unscored=("router", *others))
 
 
 def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) -> tuple[ScaleGain, dict[str, F32]]:
@@ -173,7 +195,9 @@ def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) ->
     target = weights[site.folded_into]
     with np.errstate(over="ignore"):  # _require_finite names the tensor
         weights[site.folded_into] = target / (choice.scale if target.ndim == 1 else choice.scale[:, None])
-        for name in (*site.unquantized, *(p.name for p in site.projections)):
+        if f"{site.folded_into}_bias" in weights:
+            weights[f"{site.folded_into}_bias"] = weights[f"{site.folded_into}_bias"] / choice.scale
+        for name in (*site.unscored, *(p.name for p in site.projections)):
             weights[name] = weights[name] * wide
     clips, error = {}, 0.0
     for p in site.projections:

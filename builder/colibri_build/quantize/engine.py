@@ -8,24 +8,16 @@ from typing import Any
 import numpy as np
 
 from colibri_build import __version__
-from colibri_build.artifacts import (
-    F32,
-    Format,
-    Kind,
-    Model,
-    QuantizedModel,
-    QuantizedTensor,
-    TensorSpec,
-    tensor_specs,
-)
+from colibri_build.artifacts import F32, Format, Kind, Model, QuantizedModel, QuantizedTensor, TensorSpec
 from colibri_build.errors import QuantizeError
 from colibri_build.quantize.awq import LayerInput, LayerPlan, plan_layer
 from colibri_build.quantize.exact import blas_threads_for
 from colibri_build.quantize.float_forward import embed
 from colibri_build.quantize.options import QuantizeOptions, calibration_digest, check_options
-from colibri_build.quantize.policy import choose_formats
+from colibri_build.quantize.policy import formats_of
 from colibri_build.quantize.report import ErrorTable, QuantizeReport
 from colibri_build.quantize.rtn import dequantize_tensor, quantize_tensor, stored_bytes
+from colibri_build.tensor_specs import tensor_specs
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -40,8 +32,7 @@ def quantize_model(
     missing, misshapen, not finite or too large for their format.
     """
     check_options(options, model.config)
-    tied = model.config.tied_embeddings
-    formats = choose_formats(options.bits, options.formats, tied_embeddings=tied)
+    formats = formats_of(model.config, options.bits, options.formats)
     with blas_threads_for(model.config):
         return _Run(model, options, formats, on_progress).run()
 
@@ -65,7 +56,11 @@ class _Run:
         sequences = [sequence for sequence in self.options.calibration_ids if len(sequence)]
         lengths = [len(sequence) for sequence in sequences]
         embedding = self._load("embedding")
-        x = embed(embedding, sequences) if self.awq else np.zeros((0, self.model.config.dim), np.float32)
+        x = (
+            embed(self.model.config, embedding, sequences)
+            if self.awq
+            else np.zeros((0, self.model.config.dim), np.float32)
+        )
         self._store("embedding", embedding)
         for index in range(self.model.config.n_layers):
             x = self._layer(index, x, lengths)

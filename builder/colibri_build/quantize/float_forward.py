@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from colibri_build.artifacts import F32, ModelConfig
+from colibri_build.artifacts import F32, GroupScore, ModelConfig, QkNorm, Scoring
+from colibri_build.model_constants import LATENT_EPS, attention_scale, rope_frequencies, window_of
 from colibri_build.quantize.exact import blas_threads_for, matmul_nt, tree_sum
 from colibri_build.reference import numbers
+from colibri_build.tensor_specs import layer_tensor_specs
 
 Layer = Mapping[str, F32]  # tensors of one layer by name without "layers.{i}."
 OnExpert = Callable[["ExpertActivations"], None]
@@ -35,10 +37,11 @@ class ExpertActivations(NamedTuple):
 class LayerActivations(NamedTuple):
     """Inputs of the projections of one layer."""
 
-    attention_in: F32  # [N, dim], input of q, k and v
-    attention_out: F32  # [N, n_heads * head_dim], input of o
-    ffn_in: F32  # [N, dim], input of the router and of every expert's gate and up
-    chosen: NDArray[np.int64]  # [N, top_k] expert ids, best first
+    attention_in: F32  # [N, dim], input of q, k and v, or of the latent projections
+    attention_out: F32  # [N, out_dim], input of o
+    ffn_in: F32  # [N, dim], input of the router and of every gate and up
+    chosen: NDArray[np.int64]  # [N, top_k] expert ids, best first; [N, 0] in a dense layer
+    dense_hidden: F32 | None  # [N, hidden], input of down in a dense layer or of the shared experts
 
 
 def linear(x: NDArray[Any], weight: NDArray[Any]) -> F32:
@@ -52,14 +55,21 @@ def rms_norm(x: F32, weight: F32, eps: float) -> F32:
     return np.asarray((x / np.sqrt(mean + eps)[:, None].astype(np.float32)) * weight, np.float32)
 
 
-def rotate(x: F32, theta: float) -> F32:
-    """RoPE over x [T, heads, head_dim], positions 0..T-1, element i paired with i + head_dim/2."""
-    half = x.shape[-1] // 2
-    inverse = np.asarray([theta ** (-2.0 * i / x.shape[-1]) for i in range(half)], np.float32)
-    sine, cosine = numbers.sincos(np.arange(x.shape[0], dtype=np.float64)[:, None] * inverse.astype(np.float64))
-    first, second = x[..., :half], x[..., half:]
-    sine, cosine = sine[:, None, :], cosine[:, None, :]
-    return np.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
+def rotate(x: F32, config: ModelConfig) -> F32:
+    """RoPE over x [T, heads, head_dim], positions 0..T-1, as the configuration pairs and scales it."""
+    frequencies = rope_frequencies(config).astype(np.float64)
+    angles = np.arange(x.shape[0], dtype=np.float64)[:, None] * frequencies
+    sine, cosine = (np.asarray(part * np.float32(config.rope_factor))[:, None, :] for part in numbers.sincos(angles))
+    out, half = x.copy(), len(frequencies)
+    pairs = (
+        (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
+        if config.rope_interleaved
+        else (slice(half), slice(half, 2 * half))
+    )
+    first, second = x[..., pairs[0]], x[..., pairs[1]]
+    out[..., pairs[0]] = first * cosine - second * sine
+    out[..., pairs[1]] = second * cosine + first * sine
+    return out
 
 
 def _visible(length: int, window: int) -> NDArray[np.bool_]:
@@ -68,13 +78,13 @@ def _visible(length: int, window: int) -> NDArray[np.bool_]:
     return (distance >= 0) & ((distance < window) if window else np.True_)
 
 
-def _attend(config: ModelConfig, q: F32, k: F32, v: F32) -> F32:
+def _attend(config: ModelConfig, window: int, q: F32, k: F32, v: F32) -> F32:
     """Causal attention of one sequence: q [T, n_heads, head_dim], k and v [T, n_kv_heads, head_dim] -> as q."""
-    q, k = rotate(q, config.rope_theta), rotate(k, config.rope_theta)
-    visible = _visible(len(q), config.sliding_window)
-    scale = np.float32(1 / np.sqrt(np.float64(config.head_dim)))
+    q, k = rotate(q, config), rotate(k, config)
+    visible = _visible(len(q), window)
+    scale = np.float32(attention_scale(config))
     shared = config.n_heads // config.n_kv_heads
-    out = np.empty_like(q)
+    out = np.empty((*q.shape[:-1], config.v_head_dim), np.float32)
     for kv in range(config.n_kv_heads):
         heads = slice(kv * shared, (kv + 1) * shared)
         scores = linear(q[:, heads].transpose(1, 0, 2), k[None, :, kv]) * scale
@@ -85,71 +95,139 @@ def _attend(config: ModelConfig, q: F32, k: F32, v: F32) -> F32:
     return out
 
 
-def _attention(config: ModelConfig, layer: Layer, x: F32, lengths: Sequence[int]) -> F32:
-    """Input of the output projection [N, n_heads * head_dim]."""
-    q = linear(x, layer["q"]).reshape(len(x), config.n_heads, config.head_dim)
-    k = linear(x, layer["k"]).reshape(len(x), config.n_kv_heads, config.head_dim)
-    v = linear(x, layer["v"]).reshape(len(x), config.n_kv_heads, config.head_dim)
-    out, start = np.empty_like(q), 0
+def _heads(config: ModelConfig, layer: Layer, name: str, x: F32) -> F32:
+    """Queries, keys or values [N, heads, head_dim] before RoPE."""
+    y = linear(x, layer[name])
+    y = y + layer[f"{name}_bias"] if config.qkv_bias else y
+    normed = name != "v"
+    if config.qk_norm is QkNorm.WHOLE and normed:
+        y = rms_norm(y, layer[f"{name}_norm"], config.rms_eps)
+    if config.clip_qkv:
+        y = np.clip(y, np.float32(-config.clip_qkv), np.float32(config.clip_qkv))
+    heads = y.reshape(len(x), -1, config.head_dim)
+    if config.qk_norm is QkNorm.HEAD and normed:
+        flat = rms_norm(heads.reshape(-1, config.head_dim), layer[f"{name}_norm"], config.rms_eps)
+        heads = flat.reshape(heads.shape)
+    return heads
+
+
+def _latent_heads(config: ModelConfig, layer: Layer, x: F32) -> tuple[F32, F32, F32]:
+    """Queries, keys and values [N, n_heads, ...] of multi-head latent attention before RoPE."""
+    n, heads = len(x), config.n_heads
+    q_in = rms_norm(linear(x, layer["q_a"]), layer["q_a_norm"], LATENT_EPS) if config.q_rank else x
+    latent = rms_norm(linear(x, layer["kv_a"]), layer["kv_a_norm"], LATENT_EPS)
+    turning = np.repeat(linear(x, layer["k_rope"])[:, None, :], heads, axis=1)
+    still = linear(latent, layer["k"]).reshape(n, heads, -1)
+    keys = np.concatenate([turning, still], axis=-1)
+    return linear(q_in, layer["q"]).reshape(n, heads, -1), keys, linear(latent, layer["v"]).reshape(n, heads, -1)
+
+
+def _attention(config: ModelConfig, index: int, layer: Layer, x: F32, lengths: Sequence[int]) -> F32:
+    """Input of the output projection [N, out_dim]."""
+    q, k, v = _latent_heads(config, layer, x) if config.kv_rank else (_heads(config, layer, n, x) for n in "qkv")
+    out, start = np.empty((len(x), config.n_heads, config.v_head_dim), np.float32), 0
     for length in lengths:
         part = slice(start, start + length)
-        out[part] = _attend(config, q[part], k[part], v[part])
+        out[part] = _attend(config, window_of(config, index), q[part], k[part], v[part])
         start += length
     return out.reshape(len(x), -1)
 
 
-def route(config: ModelConfig, router: F32, x: F32) -> tuple[NDArray[np.int64], F32]:
+def route(config: ModelConfig, layer: Layer, x: F32) -> tuple[NDArray[np.int64], F32]:
     """Chosen experts [N, top_k], best first, ties to the lower index, and their weights [N, top_k]."""
-    logits = linear(x, router)
-    chosen = np.argsort(-logits, axis=-1, kind="stable")[:, : config.top_k]
-    exponentials = numbers.exp(logits - logits.max(axis=-1, keepdims=True))
-    picked = np.take_along_axis(exponentials, chosen, axis=-1)
-    total = tree_sum(picked if config.norm_topk else exponentials)
-    return chosen.astype(np.int64), (picked / total[:, None]).astype(np.float32)
+    logits = linear(x, layer["router"])
+    if config.scoring is Scoring.SIGMOID:
+        shares = numbers.sigmoid(logits)
+    else:
+        shares = numbers.exp(logits - logits.max(axis=-1, keepdims=True))
+    chosen = np.argsort(-_judged(config, layer, shares), axis=-1, kind="stable")[:, : config.top_k]
+    weights = np.take_along_axis(shares, chosen, axis=-1).astype(np.float64)
+    if config.norm_topk:
+        weights = weights / tree_sum(weights)[:, None]
+    elif config.scoring is Scoring.SOFTMAX:
+        weights = weights / tree_sum(shares)[:, None]
+    return chosen.astype(np.int64), np.asarray(weights * config.routed_scale, np.float32)
+
+
+def _judged(config: ModelConfig, layer: Layer, shares: F32) -> F32:
+    """What decides the choice [N, n_experts]; -inf for the experts of groups that are left out."""
+    judged = shares + layer["selection_bias"] if config.selection_bias else shares
+    if config.top_groups == config.n_groups:
+        return judged
+    groups = judged.reshape(len(judged), config.n_groups, -1)
+    best = -np.sort(-groups, axis=-1)
+    scores = best[..., 0] if config.group_score is GroupScore.MAX else best[..., 0] + best[..., 1]
+    kept = np.argsort(-scores, axis=-1, kind="stable")[:, : config.top_groups]
+    is_kept = np.zeros(scores.shape, np.bool_)
+    np.put_along_axis(is_kept, kept, True, axis=-1)
+    return np.where(is_kept[..., None], groups, np.float32(-np.inf)).reshape(judged.shape)
 
 
 def _experts(config: ModelConfig, layer: Layer, x: F32, on_expert: OnExpert | None) -> tuple[F32, NDArray[np.int64]]:
     """Weighted sum of the chosen experts' outputs [N, dim], and the choice."""
-    chosen, weights = route(config, layer["router"], x)
+    chosen, weights = route(config, layer, x)
     out = np.zeros_like(x)
     for expert in range(config.n_experts):
         tokens, rank = np.nonzero(chosen == expert)
-        prefix = f"experts.{expert}"
-        inputs = x[tokens]
-        hidden = numbers.silu(linear(inputs, layer[f"{prefix}.gate"])) * linear(inputs, layer[f"{prefix}.up"])
+        hidden = _hidden(layer, f"experts.{expert}", x[tokens])
         seen = ExpertActivations(expert, tokens, weights[tokens, rank], hidden)
-        out[tokens] += seen.weights[:, None] * linear(hidden, layer[f"{prefix}.down"])
+        out[tokens] += seen.weights[:, None] * linear(hidden, layer[f"experts.{expert}.down"])
         if on_expert is not None:
             on_expert(seen)
     return out, chosen
 
 
+def _hidden(layer: Layer, prefix: str, x: F32) -> F32:
+    """Input of the down projection."""
+    return numbers.silu(linear(x, layer[f"{prefix}.gate"])) * linear(x, layer[f"{prefix}.up"])
+
+
+def _ffn(
+    config: ModelConfig, index: int, layer: Layer, x: F32, on_expert: OnExpert | None
+) -> tuple[F32, NDArray[np.int64], F32 | None]:
+    """What the feed-forward part adds [N, dim], the choice, and the input of the dense or shared down projection."""
+    if config.is_dense(index):
+        hidden = _hidden(layer, "dense", x)
+        return linear(hidden, layer["dense.down"]), np.zeros((len(x), 0), np.int64), hidden
+    out, chosen = _experts(config, layer, x, on_expert)
+    if not config.shared_hidden_dim:
+        return out, chosen, None
+    hidden = _hidden(layer, "shared", x)
+    shared = linear(hidden, layer["shared.down"])
+    if config.shared_gate:
+        shared = numbers.sigmoid(linear(x, layer["shared_gate"])) * shared
+    return out + shared, chosen, hidden
+
+
 def layer_forward(
-    config: ModelConfig, layer: Layer, x: F32, lengths: Sequence[int], on_expert: OnExpert | None = None
+    config: ModelConfig, index: int, layer: Layer, x: F32, lengths: Sequence[int], on_expert: OnExpert | None = None
 ) -> tuple[F32, LayerActivations]:
-    """Residual stream [N, dim] behind one layer, and the inputs of its projections.
+    """Residual stream [N, dim] behind layer `index`, and the inputs of its projections.
 
-    `on_expert` is called for each expert in order, also for one that no token chose (n = 0).
+    `on_expert` is called for each expert in order, also for one that no token chose (n = 0); never in a dense layer.
     """
+    scale = np.float32(config.residual_scale)
     attention_in = rms_norm(x, layer["attn_norm"], config.rms_eps)
-    attention_out = _attention(config, layer, attention_in, lengths)
-    x = x + linear(attention_out, layer["o"])
+    attention_out = _attention(config, index, layer, attention_in, lengths)
+    projected = linear(attention_out, layer["o"])
+    projected = projected + layer["o_bias"] if config.o_bias else projected
+    x = x + projected * scale
     ffn_in = rms_norm(x, layer["ffn_norm"], config.rms_eps)
-    moe, chosen = _experts(config, layer, ffn_in, on_expert)
-    return x + moe, LayerActivations(attention_in, attention_out, ffn_in, chosen)
+    added, chosen, hidden = _ffn(config, index, layer, ffn_in, on_expert)
+    return x + added * scale, LayerActivations(attention_in, attention_out, ffn_in, chosen, hidden)
 
 
-def embed(embedding: F32, sequences: Sequence[Sequence[int]]) -> F32:
+def embed(config: ModelConfig, embedding: F32, sequences: Sequence[Sequence[int]]) -> F32:
     """Residual stream [N, dim] at the entrance of the first layer."""
     ids = np.concatenate([np.asarray(sequence, np.int64) for sequence in sequences])
-    return np.asarray(embedding[ids], np.float32)
+    return np.asarray(embedding[ids] * np.float32(config.embedding_scale), np.float32)
 
 
 def take_layer(tensors: Mapping[str, F32], config: ModelConfig, index: int) -> dict[str, F32]:
     """The tensors of one layer by their short names."""
-    names = ["attn_norm", "q", "k", "v", "o", "ffn_norm", "router"]
-    names += [f"experts.{expert}.{part}" for expert in range(config.n_experts) for part in ("gate", "up", "down")]
-    return {name: tensors[f"layers.{index}.{name}"] for name in names}
+    prefix = f"layers.{index}."
+    names = (spec.name for spec in layer_tensor_specs(config, index))
+    return {name.removeprefix(prefix): tensors[name] for name in names}
 
 
 def forward(config: ModelConfig, tensors: Mapping[str, F32], sequences: Sequence[Sequence[int]]) -> F32:
@@ -160,8 +238,9 @@ def forward(config: ModelConfig, tensors: Mapping[str, F32], sequences: Sequence
 
 def _forward(config: ModelConfig, tensors: Mapping[str, F32], sequences: Sequence[Sequence[int]]) -> F32:
     lengths = [len(sequence) for sequence in sequences]
-    x = embed(tensors["embedding"], sequences)
+    x = embed(config, tensors["embedding"], sequences)
     for index in range(config.n_layers):
-        x, _ = layer_forward(config, take_layer(tensors, config, index), x, lengths)
+        x, _ = layer_forward(config, index, take_layer(tensors, config, index), x, lengths)
     head = tensors["embedding" if config.tied_embeddings else "lm_head"]
-    return linear(rms_norm(x, tensors["final_norm"], config.rms_eps), head)
+    logits = linear(rms_norm(x, tensors["final_norm"], config.rms_eps), head)
+    return logits / np.float32(config.logits_divisor)

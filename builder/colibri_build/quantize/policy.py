@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from colibri_build.artifacts import Format, Kind
+from colibri_build.artifacts import Format, Kind, ModelConfig
 from colibri_build.errors import QuantizeError
 from colibri_build.layout import ALLOWED_FORMATS
+from colibri_build.tensor_specs import kinds_of
 
 
 def default_formats(bits: int) -> dict[Kind, Format]:
@@ -18,7 +19,26 @@ def default_formats(bits: int) -> dict[Kind, Format]:
         Kind.ROUTER: Format.F32,  # a wrong expert costs more than the few bytes of a router
         Kind.NORM: Format.F32,
         Kind.LM_HEAD: Format.W8,
+        Kind.DENSE: Format.W8,  # every token takes it, so its errors weigh more than an expert's
+        Kind.BIAS: Format.F32,
     }
+
+
+def formats_of(config: ModelConfig, bits: int, overrides: Mapping[Kind, Format]) -> dict[Kind, Format]:
+    """The format of each kind that a model has. Raises QuantizeError as `choose_formats` does.
+
+    Where no layer has experts, the dense parts hold nearly all weights and get the experts' width.
+    """
+    absent = sorted(set(overrides) - set(kinds_of(config)))
+    if absent:
+        raise QuantizeError(
+            f"--format {absent[0]}={overrides[absent[0]]}: this {config.family} model has no {absent[0]} tensors",
+            hint="leave it out",
+        )
+    formats = choose_formats(bits, overrides, tied_embeddings=config.tied_embeddings)
+    if not config.n_expert_layers and Kind.DENSE not in overrides:
+        formats[Kind.DENSE] = formats[Kind.EXPERT]
+    return {kind: formats[kind] for kind in kinds_of(config)}
 
 
 def choose_formats(bits: int, overrides: Mapping[Kind, Format], *, tied_embeddings: bool) -> dict[Kind, Format]:

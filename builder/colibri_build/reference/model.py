@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from colibri_build.artifacts import F32, ModelConfig, QuantizedModel, RoutingStep
+from colibri_build.artifacts import F32, QkNorm, QuantizedModel, RoutingStep
 from colibri_build.errors import ColibriError
+from colibri_build.model_constants import LATENT_EPS, attention_scale, rope_frequencies, window_of
 from colibri_build.reference.matrix import ReferenceMatrix, embedding_row
-from colibri_build.reference.numbers import dot, exp, lane_sum, rms_norm, silu, sincos
+from colibri_build.reference.numbers import dot, exp, lane_sum, rms_norm, sigmoid, silu, sincos
 from colibri_build.reference.router import route
 
 
@@ -21,22 +22,23 @@ class NotFiniteError(ColibriError):
     exit_code = 1
 
 
-def inverse_frequencies(config: ModelConfig) -> F32:
-    """RoPE frequencies [head_dim / 2], computed in binary64 and rounded once."""
-    exponents = np.arange(0, config.head_dim, 2, dtype=np.float64) / config.head_dim
-    return (1.0 / np.power(np.float64(config.rope_theta), exponents)).astype(np.float32)
+def rotate(heads: F32, cos: F32, sin: F32, *, interleaved: bool) -> F32:
+    """Rotate the first 2 * len(cos) elements of heads [n, head_dim]; cos and sin are [rotary_dim / 2].
 
-
-def rotate(heads: F32, cos: F32, sin: F32) -> F32:
-    """Rotate heads [n, head_dim]: element i pairs with i + head_dim/2; cos and sin are [head_dim / 2]."""
-    half = heads.shape[-1] // 2
-    first, second = heads[:, :half], heads[:, half:]
-    return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+    Pair i is (i, i + rotary_dim/2), or (2i, 2i + 1) where interleaved.
+    """
+    half = len(cos)
+    out = heads.copy()
+    pairs = (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if interleaved else (slice(half), slice(half, 2 * half))
+    first, second = heads[:, pairs[0]], heads[:, pairs[1]]
+    out[:, pairs[0]] = first * cos - second * sin
+    out[:, pairs[1]] = second * cos + first * sin
+    return out
 
 
 @dataclass
 class Step:
-    """What one token gave: logits [vocab_size] if asked for, and the routing of each layer."""
+    """What one token gave: logits [vocab_size] if asked for, and the routing of each layer with experts."""
 
     logits: F32 | None
     routing: list[RoutingStep] = field(default_factory=list)
@@ -50,39 +52,43 @@ class ReferenceModel:
         self.context = context or model.config.max_context
         self._model = model
         self._bits = activation_bits
-        self._inv_freq = inverse_frequencies(model.config)
-        self._scale = np.float32(1.0 / np.sqrt(np.float64(model.config.head_dim)))
+        self._inv_freq = rope_frequencies(model.config)
+        self._scale = np.float32(attention_scale(model.config))
         self._matrices: dict[str, ReferenceMatrix] = {}
         self.reset()
 
     def reset(self) -> None:
         """Start a new sequence at position 0."""
         c = self.config
-        shape = (c.n_layers, c.n_kv_heads, self.context, c.head_dim)
-        self._keys = np.zeros(shape, np.float16)
-        self._values = np.zeros(shape, np.float16)
+        shape = (c.n_layers, c.n_kv_heads, self.context)
+        self._keys = np.zeros((*shape, c.head_dim), np.float16)
+        self._values = np.zeros((*shape, c.v_head_dim), np.float16)
         self.position = 0
 
     @np.errstate(over="ignore", invalid="ignore")  # what is not finite is reported once, where it is checked
     def step(self, token: int, *, want_logits: bool = True) -> Step:
         """Feed one token. Raises NotFiniteError, and ValueError for a token or position out of range."""
-        if not 0 <= token < self.config.vocab_size or self.position >= self.context:
+        c = self.config
+        if not 0 <= token < c.vocab_size or self.position >= self.context:
             raise ValueError(f"token {token} at position {self.position} of {self.context}")
         step = Step(None)
-        x = embedding_row(self._model.tensors["embedding"], self._model.group_size, token)
-        for layer in range(self.config.n_layers):
-            x = x + self._attention(layer, self._norm(x, f"layers.{layer}.attn_norm"))
-            x = x + self._experts(layer, self._norm(x, f"layers.{layer}.ffn_norm"), step)
+        x = _scaled(embedding_row(self._model.tensors["embedding"], self._model.group_size, token), c.embedding_scale)
+        for layer in range(c.n_layers):
+            attention = self._attention(layer, self._norm(x, f"layers.{layer}.attn_norm"))
+            x = x + _scaled(attention, c.residual_scale)
+            x = x + _scaled(self._ffn(layer, self._norm(x, f"layers.{layer}.ffn_norm"), step), c.residual_scale)
         if want_logits:
-            head = "embedding" if self.config.tied_embeddings else "lm_head"
-            step.logits = self._product(head, self._norm(x, "final_norm"))
+            logits = self._product("embedding" if c.tied_embeddings else "lm_head", self._norm(x, "final_norm"))
+            step.logits = logits if c.logits_divisor == 1.0 else logits / np.float32(c.logits_divisor)
             _require_finite(step.logits, "the logits")
         self.position += 1
         return step
 
+    def _vector(self, name: str) -> F32:
+        return np.asarray(self._model.tensors[name].codes.reshape(-1), np.float32)
+
     def _norm(self, x: F32, name: str) -> F32:
-        weight = self._model.tensors[name].codes.reshape(-1)
-        return rms_norm(x, weight, self.config.rms_eps)
+        return rms_norm(x, self._vector(name), self.config.rms_eps)
 
     def _product(self, name: str, x: F32) -> F32:
         if name not in self._matrices:
@@ -92,40 +98,90 @@ class ReferenceModel:
     def _attention(self, layer: int, h: F32) -> F32:
         c, pos, prefix = self.config, self.position, f"layers.{layer}"
         sin, cos = sincos((np.float32(pos) * self._inv_freq).astype(np.float64))
-        q = rotate(self._product(f"{prefix}.q", h).reshape(c.n_heads, c.head_dim), cos, sin)
-        k = rotate(self._product(f"{prefix}.k", h).reshape(c.n_kv_heads, c.head_dim), cos, sin)
-        v = self._product(f"{prefix}.v", h).reshape(c.n_kv_heads, c.head_dim)
+        sin, cos = _scaled(sin, c.rope_factor), _scaled(cos, c.rope_factor)
+        q, k, v = self._latent_heads(prefix, h) if c.kv_rank else (self._heads(f"{prefix}.{x}", h) for x in "qkv")
+        q = rotate(q, cos, sin, interleaved=c.rope_interleaved)
+        k = rotate(k, cos, sin, interleaved=c.rope_interleaved)
         self._keys[layer, :, pos] = k.astype(np.float16)
         self._values[layer, :, pos] = v.astype(np.float16)
         _require_finite(self._keys[layer, :, pos], f"the key cache of layer {layer}")
         _require_finite(self._values[layer, :, pos], f"the value cache of layer {layer}")
         mixed = [self._attend(layer, head, q[head]) for head in range(c.n_heads)]
-        return self._product(f"{prefix}.o", np.concatenate(mixed))
+        out = self._product(f"{prefix}.o", np.concatenate(mixed))
+        return out + self._vector(f"{prefix}.o_bias") if c.o_bias else out
+
+    def _latent_heads(self, prefix: str, h: F32) -> tuple[F32, F32, F32]:
+        """Queries, keys and values [n_heads, ...] of multi-head latent attention before RoPE."""
+        c = self.config
+        if c.q_rank:
+            q_latent = rms_norm(self._product(f"{prefix}.q_a", h), self._vector(f"{prefix}.q_a_norm"), LATENT_EPS)
+        q = self._product(f"{prefix}.q", q_latent if c.q_rank else h)
+        latent = rms_norm(self._product(f"{prefix}.kv_a", h), self._vector(f"{prefix}.kv_a_norm"), LATENT_EPS)
+        turning = np.tile(self._product(f"{prefix}.k_rope", h), (c.n_heads, 1))
+        still = self._product(f"{prefix}.k", latent).reshape(c.n_heads, -1)
+        values = self._product(f"{prefix}.v", latent).reshape(c.n_heads, -1)
+        return q.reshape(c.n_heads, -1), np.concatenate([turning, still], axis=1), values
+
+    def _heads(self, name: str, h: F32) -> F32:
+        """Queries, keys or values [heads, head_dim] before RoPE: projected, then bias, norm and clamp as configured."""
+        c, part = self.config, name[-1]
+        y = self._product(name, h)
+        if c.qkv_bias:
+            y = y + self._vector(f"{name}_bias")
+        if c.qk_norm is QkNorm.WHOLE and part in "qk":
+            y = self._norm(y, f"{name}_norm")
+        if c.clip_qkv:
+            y = np.clip(y, -np.float32(c.clip_qkv), np.float32(c.clip_qkv))
+        heads = y.reshape(-1, c.head_dim)
+        if c.qk_norm is QkNorm.HEAD and part in "qk":
+            heads = np.stack([self._norm(head, f"{name}_norm") for head in heads])
+        return heads
 
     def _attend(self, layer: int, head: int, q: F32) -> F32:
         c, pos = self.config, self.position
-        first = max(0, pos - c.sliding_window + 1) if c.sliding_window else 0
+        window = window_of(c, layer)
+        first = max(0, pos - window + 1) if window else 0
         kv_head = head // (c.n_heads // c.n_kv_heads)
         keys = self._keys[layer, kv_head, first : pos + 1].astype(np.float32)
         values = self._values[layer, kv_head, first : pos + 1].astype(np.float32)
         scores = dot(q[None, :], keys) * self._scale
         e = exp(scores - np.max(scores))
-        mixed = np.zeros(c.head_dim, np.float32)
+        mixed = np.zeros(c.v_head_dim, np.float32)
         for weight, value in zip(e, values, strict=True):
             mixed = mixed + weight * value
         return np.asarray(mixed / lane_sum(e), np.float32)
 
-    def _experts(self, layer: int, h: F32, step: Step) -> F32:
-        logits = self._product(f"layers.{layer}.router", h)
-        _require_finite(logits, f"the router of layer {layer}")
-        chosen = route(logits, self.config.top_k, self.config.norm_topk)
-        step.routing.append(chosen)
-        y = np.zeros(self.config.dim, np.float32)
-        for expert, weight in zip(chosen.experts, chosen.weights, strict=True):
-            prefix = f"layers.{layer}.experts.{expert}"
-            hidden = silu(self._product(f"{prefix}.gate", h)) * self._product(f"{prefix}.up", h)
-            y = y + np.float32(weight) * self._product(f"{prefix}.down", hidden)
+    def _ffn(self, layer: int, h: F32, step: Step) -> F32:
+        """What the feed-forward part of a layer adds: one dense part, or the chosen and the shared experts."""
+        c, prefix = self.config, f"layers.{layer}"
+        if c.is_dense(layer):
+            return self._projections(f"{prefix}.dense", h)
+        y = self._experts(layer, h, step)
+        if c.shared_hidden_dim:
+            shared = self._projections(f"{prefix}.shared", h)
+            y = y + (sigmoid(self._product(f"{prefix}.shared_gate", h)) * shared if c.shared_gate else shared)
         return y
+
+    def _experts(self, layer: int, h: F32, step: Step) -> F32:
+        c, prefix = self.config, f"layers.{layer}"
+        logits = self._product(f"{prefix}.router", h)
+        _require_finite(logits, f"the router of layer {layer}")
+        bias = self._vector(f"{prefix}.selection_bias") if c.selection_bias else None
+        chosen = route(logits, c, bias)
+        step.routing.append(chosen)
+        y = np.zeros(c.dim, np.float32)
+        for expert, weight in zip(chosen.experts, chosen.weights, strict=True):
+            y = y + np.float32(weight) * self._projections(f"{prefix}.experts.{expert}", h)
+        return y
+
+    def _projections(self, prefix: str, h: F32) -> F32:
+        """down(silu(gate h) * (up h))."""
+        hidden = silu(self._product(f"{prefix}.gate", h)) * self._product(f"{prefix}.up", h)
+        return self._product(f"{prefix}.down", hidden)
+
+
+def _scaled(x: F32, factor: float) -> F32:
+    return x if factor == 1.0 else np.asarray(x * np.float32(factor), np.float32)
 
 
 def _require_finite(values: NDArray[np.floating], where: str) -> None:
@@ -138,7 +194,7 @@ def _require_finite(values: NDArray[np.floating], where: str) -> None:
 
 
 def forward(reference: ReferenceModel, ids: Sequence[int]) -> tuple[F32, list[list[RoutingStep]]]:
-    """Teacher-forced pass from position 0: logits [len(ids), vocab_size] and routing [len(ids)][n_layers]."""
+    """Teacher-forced pass from position 0: logits [len(ids), vocab_size] and routing [len(ids)][layers with experts]."""
     reference.reset()
     steps = [reference.step(token) for token in ids]
     logits = np.stack([step.logits for step in steps if step.logits is not None])

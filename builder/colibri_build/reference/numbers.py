@@ -99,6 +99,11 @@ def exp(x: F32) -> F32:
     return np.asarray(p * power.view(np.float32), np.float32)
 
 
+def sigmoid(x: F32) -> F32:
+    """1 / (1 + exp(-x))."""
+    return np.asarray(np.float32(1) / (np.float32(1) + exp(-x)), np.float32)
+
+
 def silu(x: F32) -> F32:
     """x / (1 + exp(-x))."""
     return np.asarray(x / (np.float32(1) + exp(-x)), np.float32)

@@ -1,10 +1,12 @@
-"""The router in fixed point (docs/numerics.md, "Router"): top-k by logit, weights from integers."""
+"""The router (docs/numerics.md, "Router"): top-k by score; the weights of a softmax come from integers."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from colibri_build.artifacts import F32, RoutingStep
+from colibri_build.artifacts import F32, GroupScore, ModelConfig, RoutingStep, Scoring
+from colibri_build.reference.numbers import sigmoid
 
 _LOG2_E_Q20 = np.float32(1512775.3951951856)  # log2(e) * 2^20
 _LN2_Q30 = 744261118
@@ -34,17 +36,49 @@ def _distance(maximum: np.float32, logit: np.float32) -> int:
     return int(np.float32(d * _LOG2_E_Q20) + np.float32(0.5))
 
 
-def choose_top_k(logits: F32, top_k: int) -> list[int]:
-    """Indices of the k largest logits, largest first; ties take the lower index."""
-    return [int(i) for i in np.argsort(-logits, kind="stable")[:top_k]]
+def choose_top_k(scores: F32, top_k: int) -> list[int]:
+    """Indices of the k largest scores, largest first; ties take the lower index."""
+    return [int(i) for i in np.argsort(-scores, kind="stable")[:top_k]]
 
 
-def route(logits: F32, top_k: int, norm_topk: bool) -> RoutingStep:
-    """Choose experts for finite logits [n_experts] and weight them."""
-    chosen = choose_top_k(logits, top_k)
-    maximum = np.max(logits)
-    e = [exp2_negative(_distance(maximum, logit)) for logit in logits]
-    total = sum(e[i] for i in chosen) if norm_topk else sum(e)
-    probabilities = [((e[i] << 30) + total // 2) // total for i in chosen]
-    weights = tuple(float(np.float32(p) * np.float32(2.0**-30)) for p in probabilities)
-    return RoutingStep(tuple(chosen), weights)
+def allowed_experts(scores: F32, config: ModelConfig) -> NDArray[np.bool_]:
+    """[n_experts]: whether an expert belongs to one of the `top_groups` best groups."""
+    groups = scores.reshape(config.n_groups, -1)
+    best = -np.sort(-groups, axis=1)
+    judged = best[:, 0] if config.group_score is GroupScore.MAX else (best[:, 0] + best[:, 1]).astype(np.float32)
+    chosen = np.isin(np.arange(config.n_groups), choose_top_k(judged, config.top_groups))
+    return np.repeat(chosen, groups.shape[1])
+
+
+def route(logits: F32, config: ModelConfig, selection_bias: F32 | None = None) -> RoutingStep:
+    """Choose experts for finite logits [n_experts] and weigh them. `selection_bias` [n_experts] moves the choice alone."""
+    scores = sigmoid(logits) if config.scoring is Scoring.SIGMOID else logits
+    judged = scores if selection_bias is None else (scores + selection_bias).astype(np.float32)
+    if config.top_groups < config.n_groups:
+        judged = np.where(allowed_experts(judged, config), judged, np.float32(-np.inf))
+    chosen = choose_top_k(judged, config.top_k)
+    if config.scoring is Scoring.SIGMOID:
+        weights = _sigmoid_weights(scores, chosen, config.norm_topk)
+    else:
+        weights = _softmax_weights(logits, chosen, config.norm_topk)
+    if config.routed_scale != 1.0:
+        weights = [np.float32(w * np.float32(config.routed_scale)) for w in weights]
+    return RoutingStep(tuple(chosen), tuple(float(w) for w in weights))
+
+
+def _softmax_weights(logits: F32, chosen: list[int], norm_topk: bool) -> list[np.float32]:
+    over = chosen if norm_topk else list(range(len(logits)))
+    maximum = np.max(logits[over])
+    e = {i: exp2_negative(_distance(maximum, logits[i])) for i in {*over, *chosen}}
+    total = sum(e[i] for i in over)
+    return [np.float32(np.float32(((e[i] << 30) + total // 2) // total) * np.float32(2.0**-30)) for i in chosen]
+
+
+def _sigmoid_weights(scores: F32, chosen: list[int], norm_topk: bool) -> list[np.float32]:
+    if not norm_topk:
+        return [scores[i] for i in chosen]
+    total = np.float32(0)
+    for i in chosen:
+        total = np.float32(total + scores[i])
+    total = np.float32(total + np.float32(1e-20))
+    return [np.float32(scores[i] / total) for i in chosen]

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from colibri_build.artifacts import BuildOptions, Format, Generation, Kind, ModelFolder
+from colibri_build.artifacts import (
+    BuildOptions,
+    Format,
+    Generation,
+    GroupScore,
+    Kind,
+    ModelConfig,
+    ModelFolder,
+    QkNorm,
+    Scoring,
+)
 from colibri_build.errors import RenderError
 from colibri_build.layout import expert_layout
+from colibri_build.model_constants import LATENT_EPS, attention_scale, rotary_dim
 from colibri_build.render.banner import banner
 from colibri_build.render.c_text import c_float
 from colibri_build.render.environment import render
+from colibri_build.tensor_specs import kinds_of
 
 TEMPLATE = "model_config.h.j2"
 ABI = 1  # of the generated code; colibri.h carries the runtime's
@@ -22,7 +32,14 @@ FORMAT_NAMES: Mapping[Format, str] = {
     Format.W4: "FORMAT_W4",
     Format.W8: "FORMAT_W8",
 }
-_PRODUCT_KINDS = (Kind.ATTENTION, Kind.EXPERT, Kind.LM_HEAD)  # an embedding is looked up, not multiplied
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A macro that only models with a feature have, without its prefix MODEL_."""
+
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)
@@ -37,11 +54,14 @@ class ModelConfigContext:
     n_heads: int
     n_kv_heads: int
     head_dim: int
+    rotary_dim: int
+    value_dim: int
     vocab_size: int
     n_experts: int
     top_k: int
     norm_topk: int
     sliding_window: int
+    features: tuple[Feature, ...]
     rms_eps: str
     attention_scale: str
     context: int
@@ -68,13 +88,60 @@ def model_config_source(folder: ModelFolder, options: BuildOptions, golden: Gene
     return render(TEMPLATE, _context(folder, options, golden))
 
 
+def _product_kinds(config: ModelConfig) -> Iterator[Kind]:
+    """Kinds of matrix that are multiplied; an embedding is looked up."""
+    yield Kind.ATTENTION
+    yield Kind.LM_HEAD
+    if config.n_expert_layers:
+        yield Kind.EXPERT
+    if Kind.DENSE in kinds_of(config):
+        yield Kind.DENSE
+
+
+def _features(config: ModelConfig, formats: Mapping[Kind, Format]) -> tuple[Feature, ...]:
+    """What the model has, of all that a family may have. The runtime compiles a feature only where its macro is there."""
+    c = config
+    found: list[tuple[bool, str, str]] = [
+        (c.n_expert_layers > 0, "HAS_EXPERTS", "1"),
+        (bool(c.dense_layers), "DENSE_HIDDEN_DIM", f"{c.dense_hidden_dim}"),
+        (c.shared_hidden_dim > 0, "SHARED_HIDDEN_DIM", f"{c.shared_hidden_dim}"),
+        (c.shared_gate, "SHARED_GATE", "1"),
+        (Kind.DENSE in formats, "DENSE_FORMAT", FORMAT_NAMES[formats.get(Kind.DENSE, Format.W8)]),
+        (c.kv_rank > 0, "KV_RANK", f"{c.kv_rank}"),
+        (c.q_rank > 0, "Q_RANK", f"{c.q_rank}"),
+        (c.kv_rank > 0, "LATENT_EPS", c_float(LATENT_EPS)),
+        (c.qkv_bias, "QKV_BIAS", "1"),
+        (c.o_bias, "O_BIAS", "1"),
+        (c.qk_norm is QkNorm.HEAD, "QK_NORM_HEAD", "1"),
+        (c.qk_norm is QkNorm.WHOLE, "QK_NORM_WHOLE", "1"),
+        (c.clip_qkv > 0, "CLIP_QKV", _float(c.clip_qkv)),
+        (bool(c.sliding_window and c.full_layers), "MIXED_WINDOWS", "1"),
+        (c.rope_interleaved, "ROPE_INTERLEAVED", "1"),
+        (c.rope_factor != 1.0, "ROPE_FACTOR", _float(c.rope_factor)),
+        (c.scoring is Scoring.SIGMOID, "SCORING_SIGMOID", "1"),
+        (c.selection_bias, "SELECTION_BIAS", "1"),
+        (c.top_groups < c.n_groups, "N_GROUPS", f"{c.n_groups}"),
+        (c.top_groups < c.n_groups, "TOP_GROUPS", f"{c.top_groups}"),
+        (c.top_groups < c.n_groups and c.group_score is GroupScore.BEST_TWO, "GROUP_BEST_TWO", "1"),
+        (c.routed_scale != 1.0, "ROUTED_SCALE", _float(c.routed_scale)),
+        (c.embedding_scale != 1.0, "EMBEDDING_SCALE", _float(c.embedding_scale)),
+        (c.residual_scale != 1.0, "RESIDUAL_SCALE", _float(c.residual_scale)),
+        (c.logits_divisor != 1.0, "LOGITS_DIVISOR", _float(c.logits_divisor)),
+    ]
+    return tuple(Feature(name, value) for present, name, value in found if present)
+
+
+def _float(value: float) -> str:
+    return c_float(value) if value else "0.0f"
+
+
 def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> ModelConfigContext:
     config, formats = folder.config, folder.formats
     if not golden.ids:
         raise RenderError(
             f"the golden prompt {golden.prompt[:40]!r} has no answer", hint="choose another golden prompt"
         )
-    products = {formats[kind] for kind in _PRODUCT_KINDS}
+    products = {formats[kind] for kind in _product_kinds(config)}
     return ModelConfigContext(
         banner=banner(TEMPLATE, folder),
         abi=ABI,
@@ -84,13 +151,16 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         n_heads=config.n_heads,
         n_kv_heads=config.n_kv_heads,
         head_dim=config.head_dim,
+        rotary_dim=rotary_dim(config),
+        value_dim=config.v_head_dim,
         vocab_size=config.vocab_size,
         n_experts=config.n_experts,
         top_k=config.top_k,
         norm_topk=int(config.norm_topk),
         sliding_window=config.sliding_window,
+        features=_features(config, formats),
         rms_eps=c_float(config.rms_eps),
-        attention_scale=c_float(1.0 / np.sqrt(np.float64(config.head_dim))),
+        attention_scale=c_float(attention_scale(config)),
         context=options.context,
         max_threads=options.max_threads,
         group_size=folder.group_size,
@@ -102,7 +172,7 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         uses_w4=int(Format.W4 in products),
         uses_w8=int(Format.W8 in products),
         uses_f16=int(Format.F16 in products),
-        expert_bytes=expert_layout(config, formats, folder.group_size).bytes,
+        expert_bytes=expert_layout(config, formats, folder.group_size).bytes if config.n_expert_layers else 0,
         debug_routing=int("routing" in options.debug),
         debug_memory=int("memory" in options.debug),
         debug_timing=int("timing" in options.debug),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from colibri_build import __version__
-from colibri_build.artifacts import EXPERT_PARTS, Generation, ModelConfig, ModelFolder
+from colibri_build.artifacts import Generation, Kind, ModelConfig, ModelFolder
 from colibri_build.layout import (
     FileLayout,
     PartLayout,
@@ -18,10 +16,12 @@ from colibri_build.layout import (
     routing_layout,
     symbol_of,
 )
+from colibri_build.model_constants import rope_frequencies, window_of
 from colibri_build.render.banner import banner
 from colibri_build.render.c_text import c_float, c_string, wrapped
 from colibri_build.render.environment import render
 from colibri_build.render.size_checks import SizeCheck, size_checks
+from colibri_build.tensor_specs import FFN_PARTS, layer_specs, routing_specs
 
 TEMPLATE = "model_tables.c.j2"
 
@@ -35,25 +35,19 @@ class EmbeddedArray:
 
 
 @dataclass(frozen=True)
-class LayerEntry:
-    """Initialisers of one `Layer`."""
+class Member:
+    """One member of a `Layer` and its initialiser."""
 
-    attn_norm: str
-    q: str
-    k: str
-    v: str
-    o: str
-    ffn_norm: str
-    router: str
+    name: str
+    value: str
 
 
 @dataclass(frozen=True)
-class ExpertEntry:
-    """Initialisers of one `Expert`."""
+class LayerExperts:
+    """Initialisers of one layer's experts."""
 
-    gate: str
-    up: str
-    down: str
+    index: int
+    experts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -63,8 +57,8 @@ class ModelTablesContext:
     banner: str
     arrays: tuple[EmbeddedArray, ...]
     checks: tuple[SizeCheck, ...]
-    layers: tuple[LayerEntry, ...]
-    experts: tuple[tuple[ExpertEntry, ...], ...]  # [n_layers][n_experts]
+    layers: tuple[tuple[Member, ...], ...]
+    experts: tuple[LayerExperts, ...]  # of the layers that have some
     embedding: str
     lm_head: str
     final_norm: str
@@ -87,13 +81,13 @@ def model_tables_source(folder: ModelFolder, golden: Generation) -> str:
     context = ModelTablesContext(
         banner=banner(TEMPLATE, folder),
         arrays=tuple(EmbeddedArray(symbol_of(file.name), file.bytes) for file in file_layouts(config, formats, group)),
-        checks=size_checks(dense, expert_layout(config, formats, group)),
-        layers=tuple(_layer(dense, routing, layer) for layer in range(config.n_layers)),
-        experts=tuple(tuple(_experts(folder, layer)) for layer in range(config.n_layers)),
+        checks=size_checks(config, dense, expert_layout(config, formats, group)),
+        layers=tuple(tuple(_layer(config, dense, routing, layer)) for layer in range(config.n_layers)),
+        experts=tuple(LayerExperts(layer, tuple(_experts(folder, layer))) for layer in config.expert_layers),
         embedding=_matrix(dense, "embedding"),
         lm_head=_matrix(dense, head),
         final_norm=_vector(dense, "final_norm"),
-        inv_freq=wrapped((c_float(value) for value in _inverse_frequencies(config)), 6),
+        inv_freq=wrapped((c_float(float(value)) for value in rope_frequencies(config)), 6),
         eos_ids=", ".join(str(token) for token in config.eos_ids),
         name=c_string(str(folder.provenance.get("source", folder.path.name))),
         digest=c_string(folder.digest),
@@ -122,27 +116,26 @@ def _part(file: FileLayout, part: PartLayout) -> str:
     return f"{{{_address(file, part.offset)}, {scales}, {part.spec.rows}, {part.spec.cols}}}"
 
 
-def _layer(dense: FileLayout, routing: FileLayout, layer: int) -> LayerEntry:
-    prefix = f"layers.{layer}"
-    return LayerEntry(
-        attn_norm=_vector(dense, f"{prefix}.attn_norm"),
-        q=_matrix(dense, f"{prefix}.q"),
-        k=_matrix(dense, f"{prefix}.k"),
-        v=_matrix(dense, f"{prefix}.v"),
-        o=_matrix(dense, f"{prefix}.o"),
-        ffn_norm=_vector(dense, f"{prefix}.ffn_norm"),
-        router=_matrix(routing, f"{prefix}.router"),
-    )
+def _layer(config: ModelConfig, dense: FileLayout, routing: FileLayout, layer: int) -> Iterator[Member]:
+    """Members of `Layer` in the order of its tensors; the three matrices of a feed-forward part are one member."""
+    for file, specs in ((dense, layer_specs(config, layer)), (routing, routing_specs(config, layer))):
+        for spec in specs:
+            name, _, part = spec.name.removeprefix(f"layers.{layer}.").partition(".")
+            if part == FFN_PARTS[0]:
+                yield Member(name, _ffn(file, spec.name.rpartition(".")[0]))
+            elif not part:
+                is_vector = spec.kind in (Kind.NORM, Kind.BIAS)
+                yield Member(name, _vector(file, spec.name) if is_vector else _matrix(file, spec.name))
+    if config.sliding_window and config.full_layers:
+        yield Member("window", str(window_of(config, layer)))
 
 
-def _experts(folder: ModelFolder, layer: int) -> Iterator[ExpertEntry]:
+def _ffn(file: FileLayout, prefix: str) -> str:
+    parts = (f".{part} = {_matrix(file, f'{prefix}.{part}')}" for part in FFN_PARTS)
+    return f"{{{', '.join(parts)}}}"
+
+
+def _experts(folder: ModelFolder, layer: int) -> Iterator[str]:
     for expert in range(folder.config.n_experts):
         file = expert_layout(folder.config, folder.formats, folder.group_size, layer, expert)
-        gate, up, down = (_matrix(file, f"layers.{layer}.experts.{expert}.{part}") for part in EXPERT_PARTS)
-        yield ExpertEntry(gate, up, down)
-
-
-def _inverse_frequencies(config: ModelConfig) -> Iterator[float]:
-    """RoPE frequencies [head_dim / 2]: 1 / theta^(2i/head_dim) in binary64; c_float rounds once."""
-    exponents = np.arange(0, config.head_dim, 2, dtype=np.float64) / config.head_dim
-    yield from (1.0 / np.power(np.float64(config.rope_theta), exponents)).tolist()
+        yield _ffn(file, f"layers.{layer}.experts.{expert}")

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from colibri_build.artifacts import Format
+from colibri_build.artifacts import Format, ModelConfig
 from colibri_build.layout import FileLayout, PartLayout
 
 # (part, rows, columns) in the terms of model_config.h
-_DENSE_SHAPES = (
+_OTHER_SHAPES = (
     ("embedding", "MODEL_VOCAB_SIZE", "MODEL_DIM"),
+    ("layers.0.o", "MODEL_DIM", "MODEL_N_HEADS * MODEL_VALUE_DIM"),
+)
+_PLAIN_SHAPES = (
     ("layers.0.q", "MODEL_N_HEADS * MODEL_HEAD_DIM", "MODEL_DIM"),
     ("layers.0.k", "MODEL_N_KV_HEADS * MODEL_HEAD_DIM", "MODEL_DIM"),
-    ("layers.0.o", "MODEL_DIM", "MODEL_N_HEADS * MODEL_HEAD_DIM"),
+)
+_LATENT_SHAPES = (
+    ("layers.0.kv_a", "MODEL_KV_RANK", "MODEL_DIM"),
+    ("layers.0.k_rope", "MODEL_ROTARY_DIM", "MODEL_DIM"),
+    ("layers.0.k", "MODEL_N_HEADS * (MODEL_HEAD_DIM - MODEL_ROTARY_DIM)", "MODEL_KV_RANK"),
+    ("layers.0.v", "MODEL_N_HEADS * MODEL_VALUE_DIM", "MODEL_KV_RANK"),
 )
 _EXPERT_SHAPES = (
     ("layers.0.experts.0.gate", "MODEL_HIDDEN_DIM", "MODEL_DIM"),
@@ -29,13 +38,24 @@ class SizeCheck:
     what: str
 
 
-def size_checks(dense: FileLayout, expert: FileLayout) -> tuple[SizeCheck, ...]:
+def size_checks(config: ModelConfig, dense: FileLayout, expert: FileLayout) -> tuple[SizeCheck, ...]:
     """Codes and scales of one tensor of each shape."""
-    checks: list[SizeCheck] = []
-    for file, shapes in ((dense, _DENSE_SHAPES), (expert, _EXPERT_SHAPES)):
-        for name, rows, cols in shapes:
-            checks.extend(_part_checks(file.part(name), rows, cols))
-    return tuple(checks)
+    attention = _LATENT_SHAPES if config.kv_rank else _PLAIN_SHAPES
+    shapes = [(dense, shape) for shape in (*_OTHER_SHAPES, *attention, *_ffn_shapes(config))]
+    shapes += [(expert, shape) for shape in _EXPERT_SHAPES] if config.n_expert_layers else []
+    return tuple(check for file, (name, rows, cols) in shapes for check in _part_checks(file.part(name), rows, cols))
+
+
+def _ffn_shapes(config: ModelConfig) -> Iterator[tuple[str, str, str]]:
+    """The feed-forward parts that every token takes: of the first dense layer, and of the first with shared experts."""
+    if config.dense_layers:
+        prefix = f"layers.{config.dense_layers[0]}.dense"
+        yield f"{prefix}.gate", "MODEL_DENSE_HIDDEN_DIM", "MODEL_DIM"
+        yield f"{prefix}.down", "MODEL_DIM", "MODEL_DENSE_HIDDEN_DIM"
+    if config.shared_hidden_dim:
+        prefix = f"layers.{config.expert_layers[0]}.shared"
+        yield f"{prefix}.gate", "MODEL_SHARED_HIDDEN_DIM", "MODEL_DIM"
+        yield f"{prefix}.down", "MODEL_DIM", "MODEL_SHARED_HIDDEN_DIM"
 
 
 def _part_checks(part: PartLayout, rows: str, cols: str) -> list[SizeCheck]:

@@ -1,32 +1,25 @@
-"""One module a family: its config.json and its tensor names."""
+"""The families that can be read, by `model_type` of config.json."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Protocol
 
-from colibri_build.artifacts import ModelConfig
-from colibri_build.checkpoint.config_keys import ConfigKeys
-from colibri_build.checkpoint.families import mixtral
+from colibri_build.checkpoint.families.deepseek import DEEPSEEK_V2, DEEPSEEK_V3
+from colibri_build.checkpoint.families.deepseek_moe import DEEPSEEK_MOE
+from colibri_build.checkpoint.families.dense import LLAMA, QWEN2, QWEN3
+from colibri_build.checkpoint.families.family import Family
+from colibri_build.checkpoint.families.glm4_moe import GLM4_MOE
+from colibri_build.checkpoint.families.granite_moe import GRANITE_MOE, GRANITE_MOE_SHARED
+from colibri_build.checkpoint.families.mixtral import MIXTRAL
+from colibri_build.checkpoint.families.olmoe import OLMOE
+from colibri_build.checkpoint.families.qwen_moe import QWEN2_MOE, QWEN3_MOE
 
+__all__ = ["FAMILIES", "Family"]
 
-class Family(Protocol):
-    """What a family's module offers."""
-
-    MODEL_TYPE: str
-
-    def read_config(self, keys: ConfigKeys) -> ModelConfig:
-        """config.json -> ModelConfig; raises CheckpointError for what is not supported."""
-
-    def published_name(self, name: str) -> str:
-        """Our name of a tensor -> its name in the checkpoint."""
-
-    def is_buffer(self, published: str) -> bool:
-        """Whether a tensor repeats what config.json says, and is not needed."""
-
-    def is_fused(self, published: str) -> bool:
-        """Whether a tensor belongs to the layout with all experts in one tensor."""
-
-
-FAMILIES: Mapping[str, Family] = MappingProxyType({mixtral.MODEL_TYPE: mixtral})
+_ALL = (
+    *(MIXTRAL, QWEN2_MOE, QWEN3_MOE, OLMOE, GRANITE_MOE, GRANITE_MOE_SHARED, GLM4_MOE, DEEPSEEK_MOE),
+    *(DEEPSEEK_V2, DEEPSEEK_V3),
+    *(LLAMA, QWEN2, QWEN3),
+)
+FAMILIES: Mapping[str, Family] = MappingProxyType({family.model_type: family for family in _ALL})

@@ -1,0 +1,13 @@
+/* What some families do to queries, keys and values before they are rotated, and to the output of attention. */
+#ifndef COLIBRI_ADJUST_H
+#define COLIBRI_ADJUST_H
+
+#include "store/model_tables.h"
+
+/* arena.q, arena.k, arena.v: biases, then norms, then the clamp. */
+void adjust_qkv(const Layer *layer);
+
+/* arena.mixed: the bias of the output projection. */
+void adjust_out(const Layer *layer);
+
+#endif

@@ -1,0 +1,55 @@
+#include "model/rotary.h"
+
+#include "math/scalar.h"
+#include "model/arena.h"
+#include "store/model_tables.h"
+
+enum { PAIRS = MODEL_ROTARY_DIM / 2 };
+
+_Static_assert(MODEL_ROTARY_DIM % 2 == 0 && MODEL_ROTARY_DIM <= MODEL_HEAD_DIM, "rotary positions turn pairs");
+
+/* Elements FIRST(i) and SECOND(i) of a head are pair i. */
+#ifdef MODEL_ROPE_INTERLEAVED
+#define FIRST(i) (2 * (i))
+#define SECOND(i) (2 * (i) + 1)
+#else
+#define FIRST(i) (i)
+#define SECOND(i) ((i) + PAIRS)
+#endif
+
+static void rotate_head(float *head, const float *cosines, const float *sines) {
+    for (int i = 0; i < PAIRS; i++) {
+        float first = head[FIRST(i)];
+        float second = head[SECOND(i)];
+        head[FIRST(i)] = first * cosines[i] - second * sines[i];
+        head[SECOND(i)] = second * cosines[i] + first * sines[i];
+    }
+}
+
+#ifdef MODEL_ROPE_FACTOR
+static void scale(float *cosine, float *sine) {
+    *cosine *= MODEL_ROPE_FACTOR;
+    *sine *= MODEL_ROPE_FACTOR;
+}
+#else
+static void scale(float *cosine, float *sine) {
+    (void)cosine;
+    (void)sine;
+}
+#endif
+
+void rotate_all(int position) {
+    float cosines[PAIRS];
+    float sines[PAIRS];
+    for (int i = 0; i < PAIRS; i++) {
+        float angle = (float)position * model_inv_freq[i];
+        sincos_f32((double)angle, &sines[i], &cosines[i]);
+        scale(&cosines[i], &sines[i]);
+    }
+    for (int head = 0; head < MODEL_N_HEADS; head++) {
+        rotate_head(arena.q + head * MODEL_HEAD_DIM, cosines, sines);
+    }
+    for (int head = 0; head < MODEL_N_KV_HEADS; head++) {
+        rotate_head(arena.k + head * MODEL_HEAD_DIM, cosines, sines);
+    }
+}
