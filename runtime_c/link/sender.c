@@ -120,6 +120,9 @@ void sender_ack(Sender *sender, uint16_t next, int window, int64_t now) {
     sender->n_sent = lower(sender->n_sent, n);
     sender->window = window < MAX_WINDOW ? window : MAX_WINDOW;
     sender->last_ack_ms = now;
+    if (n > 0) { /* a frame that is lost behind these is another loss */
+        sender->went_back_ms = now - ROUND_TRIP_MS;
+    }
     if (repeats && now - sender->went_back_ms >= ROUND_TRIP_MS) {
         sender->went_back_ms = now;
         sender->n_sent = 0;
