@@ -17,6 +17,7 @@ from colibri_build.artifacts import (
     ModelFolder,
     QuantizedModel,
 )
+from colibri_build.errors import RenderError
 from colibri_build.pack.reader import load_quantized, read_model_folder
 from colibri_build.pack.writer import write_model_folder
 from colibri_build.reference.generate import generate
@@ -123,3 +124,13 @@ def test_a_model_without_a_feature_has_nothing_of_it(
     tree = render.render_tree(biased, board, toolchain, OPTIONS, GOLDEN, TOKENIZER, tmp_path / "biased")
     text = "".join((tree.path / "generated" / file).read_text() for file in ("model_config.h", "model_tables.c"))
     assert [word for word in sorted(words) if word in text.replace("ATTENTION_SCALE ", "")] == ["q_bias"]
+
+
+def test_a_debug_build_without_experts_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoder: Path
+) -> None:
+    monkeypatch.setattr(render, "data_dir", lambda name: decoder)
+    folder = write_model_folder(feature_model("no-experts"), tmp_path / "model")
+    options = BuildOptions(context=32, max_threads=2, debug=("timing",))
+    with pytest.raises(RenderError, match="--debug timing: this mixtral model has no experts"):
+        render.render_tree(folder, *target("x86-64-v3"), options, GOLDEN, TOKENIZER, tmp_path / "out")

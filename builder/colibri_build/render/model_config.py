@@ -141,6 +141,11 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         raise RenderError(
             f"the golden prompt {golden.prompt[:40]!r} has no answer", hint="choose another golden prompt"
         )
+    if options.debug and not config.n_expert_layers:
+        raise RenderError(
+            f"--debug {','.join(options.debug)}: this {config.family} model has no experts, whose work is what is traced",
+            hint="build without --debug",
+        )
     products = {formats[kind] for kind in _product_kinds(config)}
     return ModelConfigContext(
         banner=banner(TEMPLATE, folder),
