@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -94,8 +95,10 @@ def test_a_loop_back_plug(hasty: None) -> None:
     assert caught.value.what == "loop:// sends back what we send: no board is behind it"
 
 
-def test_a_getty_that_echoes(connect: Connect) -> None:
-    """A terminal in its usual state echoes control bytes as ^X."""
+@pytest.mark.parametrize("nonce", [b"\1\2\3\4", b"\1\2\3\0", b"\0\2\3\4"])
+def test_a_getty_that_echoes(connect: Connect, monkeypatch: pytest.MonkeyPatch, nonce: bytes) -> None:
+    """A terminal in its usual state echoes control bytes as ^X; a nonce may hold a zero byte."""
+    monkeypatch.setattr(secrets, "token_bytes", lambda n: nonce)
 
     class Getty(DeviceModel):
         def feed(self, data: bytes) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from colibri_build.errors import DeadlineError, RunError
 from colibri_build.frames import Deframer
 from colibri_build.run import port_faults, wire
 from colibri_build.run.serial_port import SerialPort
 
 _READY = b"READY colibri protocol="
-_ECHOED_SYNC = b"^@^H^A"  # 00, the length of the first run, kind 01
+_ECHOED_SYNC = re.compile(rb"\^@\^[B-H]\^A")  # 00, the length of the run up to the first zero byte, kind 01
 _TAIL_BYTES = 4096
 _SHOWN_CHARACTERS = 80
 _SAMPLE_BYTES = 4096
@@ -52,7 +54,7 @@ class Heard:
 
     def is_typed_back(self) -> bool:
         """Whether a terminal has echoed a frame of ours, its control bytes as it shows them."""
-        return _ECHOED_SYNC in self._text
+        return _ECHOED_SYNC.search(self._text) is not None
 
     def is_booting(self) -> bool:
         """Whether a boot loader or kernel has started since the text began, and no firmware after it."""
