@@ -61,12 +61,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Like dict(), for json.loads' object_pairs_hook: a key that occurs twice is a ValueError, not the last one's value."""
+def unique_keys(pairs: list[tuple[str, Any]], label: str = 'key "{}"') -> dict[str, Any]:
+    """Like dict(), for json.loads' object_pairs_hook: a key that occurs twice is a ValueError, not the last one's value.
+
+    `label` says in the message what the keys are.
+    """
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f'key "{key}" occurs twice')
+            raise ValueError(f"{label.format(key)} occurs twice")
         found[key] = value
     return found
 

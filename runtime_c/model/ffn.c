@@ -52,7 +52,7 @@ static void shared_block(const Layer *layer, Activation *quantized) {
     dense_forward(&layer->shared, (Input){arena.h, quantized}, arena.shared);
     add_shared(layer);
 }
-#else
+#elif defined(MODEL_HAS_EXPERTS)
 static void shared_block(const Layer *layer, Activation *quantized) {
     (void)layer;
     (void)quantized;
@@ -68,9 +68,10 @@ static colibri_status expert_block(int layer, Activation *quantized) {
     return status;
 }
 #else
+/* Every layer is dense: never called. */
 static colibri_status expert_block(int layer, Activation *quantized) {
     (void)layer;
-    shared_block(&model_layers[layer], quantized);
+    (void)quantized;
     return COLIBRI_OK;
 }
 #endif

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,14 @@ from safetensors import SafetensorError, safe_open
 from colibri_build.artifacts import F32
 from colibri_build.checkpoint.config_keys import read_json_object
 from colibri_build.errors import CheckpointError
+from colibri_build.files import unique_keys
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 _DOWNLOAD_AGAIN = "download the file again"
+_unique_names = partial(
+    unique_keys, label="tensor {}"
+)  # where a name occurs twice, the library would take the last one
 _LFS_START = b"version "  # of a Git LFS pointer; as a header length it would be 2e18
 # How the values are mapped. bfloat16 is the upper half of a float32, and NumPy has no type for it.
 _STORED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -150,7 +155,7 @@ def read_header(path: Path) -> tuple[StoredTensor, ...]:
                 raise CheckpointError(f"{path}: a Git LFS pointer, not the file itself", hint="run `git lfs pull`")
             if size < 8 or length > size - 8:
                 raise _truncated(path, 8 + length if size >= 8 else 8, size)
-            header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_pairs)
+            header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_unique_names)
             if not isinstance(header, dict):
                 raise ValueError("no JSON object")
         tensors = _entries(path, header, 8 + length)
@@ -164,16 +169,6 @@ def read_header(path: Path) -> tuple[StoredTensor, ...]:
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise CheckpointError(f"{path}: no safetensors header ({error})", hint=_DOWNLOAD_AGAIN) from error
     return tensors
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Like dict(), but a name that occurs twice is an error: the library would take the last one."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"tensor {name} occurs twice")
-        found[name] = value
-    return found
 
 
 def _entries(path: Path, header: Mapping[str, Any], data_start: int) -> tuple[StoredTensor, ...]:

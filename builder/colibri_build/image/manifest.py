@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from colibri_build.errors import ImageError
-from colibri_build.files import unique_keys
+from colibri_build.files import sha256_of, unique_keys
 from colibri_build.image.layout import Region
 
 VERSION = 1
@@ -138,7 +138,7 @@ def _manifest(record: dict[str, Any]) -> Manifest:
 
 def described(path: Path, name: str) -> FileEntry:
     """Return size and hash of a file under the name that it has in an image."""
-    return FileEntry(name, path.stat().st_size, sha256_with_progress(path, lambda *_: None))
+    return FileEntry(name, path.stat().st_size, sha256_of(path))
 
 
 def sha256_with_progress(path: Path, progress: Progress) -> str:

@@ -117,13 +117,14 @@ class _Sites:
         yield self._qkv(activations.attention_in)
         if not self.config.clip_qkv:
             yield self._o(activations.attention_out)
-        dense = "dense" if self.config.is_dense(self.layer) else "shared"
-        if dense == "dense":
+        is_dense = self.config.is_dense(self.layer)
+        if is_dense:
             yield self._dense_gate_up(activations.ffn_in)
         if activations.dense_hidden is not None:
-            down = self._projection(f"{dense}.down", collect(activations.dense_hidden, self.options.group_size))
-            yield self._site(Kind.DENSE, f"{dense}.up", (down,), down.stats.mean_abs, (down.name,))
-        if self.config.is_dense(self.layer):
+            part = "dense" if is_dense else "shared"
+            down = self._projection(f"{part}.down", collect(activations.dense_hidden, self.options.group_size))
+            yield self._site(Kind.DENSE, f"{part}.up", (down,), down.stats.mean_abs, (down.name,))
+        if is_dense:
             return
         trusted = [e for e, seen in enumerate(experts) if seen.down.tokens >= self.options.expert_token_threshold]
         yield self._gate_up(activations.ffn_in, experts, trusted)

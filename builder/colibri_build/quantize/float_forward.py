@@ -60,16 +60,7 @@ def rotate(x: F32, config: ModelConfig) -> F32:
     frequencies = rope_frequencies(config).astype(np.float64)
     angles = np.arange(x.shape[0], dtype=np.float64)[:, None] * frequencies
     sine, cosine = (np.asarray(part * np.float32(config.rope_factor))[:, None, :] for part in numbers.sincos(angles))
-    out, half = x.copy(), len(frequencies)
-    pairs = (
-        (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
-        if config.rope_interleaved
-        else (slice(half), slice(half, 2 * half))
-    )
-    first, second = x[..., pairs[0]], x[..., pairs[1]]
-    out[..., pairs[0]] = first * cosine - second * sine
-    out[..., pairs[1]] = second * cosine + first * sine
-    return out
+    return numbers.rotate(x, cosine, sine, interleaved=config.rope_interleaved)
 
 
 def _visible(length: int, window: int) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from colibri_build.artifacts import F32, QkNorm, QuantizedModel, RoutingStep
 from colibri_build.errors import ColibriError
 from colibri_build.model_constants import LATENT_EPS, attention_scale, rope_frequencies, window_of
 from colibri_build.reference.matrix import ReferenceMatrix, embedding_row
-from colibri_build.reference.numbers import dot, exp, lane_sum, rms_norm, sigmoid, silu, sincos
+from colibri_build.reference.numbers import dot, exp, lane_sum, rms_norm, rotate, sigmoid, silu, sincos
 from colibri_build.reference.router import route
 
 
@@ -20,20 +20,6 @@ class NotFiniteError(ColibriError):
     """NaN or infinity in router logits, logits or the cache."""
 
     exit_code = 1
-
-
-def rotate(heads: F32, cos: F32, sin: F32, *, interleaved: bool) -> F32:
-    """Rotate the first 2 * len(cos) elements of heads [n, head_dim]; cos and sin are [rotary_dim / 2].
-
-    Pair i is (i, i + rotary_dim/2), or (2i, 2i + 1) where interleaved.
-    """
-    half = len(cos)
-    out = heads.copy()
-    pairs = (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if interleaved else (slice(half), slice(half, 2 * half))
-    first, second = heads[:, pairs[0]], heads[:, pairs[1]]
-    out[:, pairs[0]] = first * cos - second * sin
-    out[:, pairs[1]] = second * cos + first * sin
-    return out
 
 
 @dataclass

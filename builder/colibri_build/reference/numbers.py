@@ -116,6 +116,20 @@ def rms_norm(x: F32, weight: F32, eps: float) -> F32:
     return np.asarray((x * scale) * weight, np.float32)
 
 
+def rotate(heads: F32, cos: F32, sin: F32, *, interleaved: bool) -> F32:
+    """RoPE: turn the first rotary_dim elements of heads [..., head_dim] by angles of cos and sin [..., rotary_dim / 2].
+
+    Pair i is (i, i + rotary_dim/2), or (2i, 2i + 1) where interleaved.
+    """
+    half = cos.shape[-1]
+    pairs = (slice(0, 2 * half, 2), slice(1, 2 * half, 2)) if interleaved else (slice(half), slice(half, 2 * half))
+    first, second = heads[..., pairs[0]], heads[..., pairs[1]]
+    out = heads.copy()
+    out[..., pairs[0]] = first * cos - second * sin
+    out[..., pairs[1]] = second * cos + first * sin
+    return out
+
+
 def sincos(angle: NDArray[np.float64]) -> tuple[F32, F32]:
     """Sine and cosine of |angle| < 1e6, in binary64 with fixed operations (fdlibm's kernels), rounded to float32."""
     magic = np.float64(6755399441055744.0)
