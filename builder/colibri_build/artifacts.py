@@ -7,7 +7,7 @@ checkpoint -> Model -> QuantizedModel -> model folder -> BuildPlan -> SourceTree
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -232,6 +232,37 @@ class Tokenizer:
 
 
 @dataclass(frozen=True)
+class GroupCodes:
+    """A matrix as the checkpoint's own quantization holds it: value = (code - zero) * scale, exactly.
+
+    4 bits: codes and zeros uint8 0..15. 8 bits: codes int8 -127..127, no zeros. Scales fp16, finite, of either sign.
+    codes [rows, cols], scales and zeros [rows, ceil(cols / group_size)].
+    """
+
+    group_size: int  # 32, 64 or 128
+    codes: NDArray[Any]
+    scales: NDArray[np.float16]
+    zeros: NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True)
+class PackedTensor:
+    """A tensor that the checkpoint holds as codes. `load` gives them; None where w4 and w8 cannot hold them."""
+
+    bits: int  # 4 or 8
+    group_size: int  # 32, 64 or 128
+    load: Callable[[], GroupCodes | None]
+
+
+@dataclass(frozen=True)
+class ChatTemplate:
+    """How a conversation is written for the model: a Jinja template, and the texts of the tokens that it names."""
+
+    template: str
+    tokens: Mapping[str, str]  # "bos_token" -> "<s>" and the like
+
+
+@dataclass(frozen=True)
 class Model:
     """A checkpoint, read and checked. Values of `tensors` are loaded when they are asked for."""
 
@@ -240,6 +271,8 @@ class Model:
     tokenizer: Tokenizer
     source: str  # name of the checkpoint folder, without its path
     digest: str  # SHA-256 over every input file
+    packed: Mapping[str, PackedTensor] = field(default_factory=dict)  # by TensorSpec.name; `tensors` has these too
+    chat: ChatTemplate | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from colibri_build.artifacts import ModelConfig
+from colibri_build.checkpoint.folder import open_folder
 from colibri_build.checkpoint.reader import read_model_config
 from colibri_build.errors import CheckpointError
 from support.tiny_checkpoint import tiny_config, write_json
@@ -77,7 +78,7 @@ VERBOSE_DEFAULTS = {
 
 def _read(folder: Path, config: dict[str, Any]) -> ModelConfig:
     write_json(folder / "config.json", config)
-    return read_model_config(folder)[1]
+    return read_model_config(open_folder(folder))[1]
 
 
 def _refused(folder: Path, config: dict[str, Any], message: str, hint: str | None = None) -> None:
@@ -292,7 +293,7 @@ def test_a_key_that_we_do_not_implement_is_refused_by_name(tmp_path, overrides, 
 def test_a_config_that_is_no_json_object_is_refused(tmp_path, data, message):
     (tmp_path / "config.json").write_bytes(data)
     with pytest.raises(CheckpointError) as caught:
-        read_model_config(tmp_path)
+        read_model_config(open_folder(tmp_path))
     assert caught.value.what == f"{tmp_path / 'config.json'}: {message}"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from colibri_build.artifacts import GroupScore, ModelConfig, QkNorm, Scoring
+from colibri_build.checkpoint.folder import open_folder
 from colibri_build.checkpoint.reader import read_model_config
 from colibri_build.errors import CheckpointError
 from support.tiny_checkpoint import write_json
@@ -141,7 +142,7 @@ PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def read(folder: Path, config: dict[str, Any]) -> ModelConfig:
     write_json(folder / "config.json", config)
-    return read_model_config(folder)[1]
+    return read_model_config(open_folder(folder))[1]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -11,7 +11,7 @@ import pytest
 from tokenizer_corpus import KINDS, plain, with_template
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from colibri_build.checkpoint.tokenizer import read_tokenizer, read_tokenizer_bytes
+from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes, read_tokenizer_file
 from colibri_build.checkpoint.tokenizer_encode import encode_text
 from colibri_build.errors import TokenizerError
 
@@ -190,13 +190,13 @@ def test_a_folder_without_tokenizer_json_says_what_it_has_instead(tmp_path: Path
     folder = tmp_path / "my model é"
     folder.mkdir()
     with pytest.raises(TokenizerError, match=r"^my model é: no tokenizer\.json; try: load it with transformers"):
-        read_tokenizer(folder, VOCAB)
+        read_tokenizer_file(folder)
     (folder / "tokenizer.model").write_bytes(b"\x0a")
     with pytest.raises(TokenizerError, match=r"^my model é: no tokenizer\.json, only tokenizer\.model; try: "):
-        read_tokenizer(folder, VOCAB)
+        read_tokenizer_file(folder)
     (folder / "tokenizer.json").mkdir()
     with pytest.raises(TokenizerError, match=r"^my model é/tokenizer\.json: Is a directory; try: "):
-        read_tokenizer(folder, VOCAB)
+        read_tokenizer_file(folder)
 
 
 def test_both_spellings_of_merges_and_old_files_without_a_model_type_mean_the_same() -> None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from colibri_build.artifacts import F32, ModelConfig, TensorSpec
+import numpy as np
+
+from colibri_build.artifacts import F32, ModelConfig, PackedTensor, TensorSpec
 from colibri_build.checkpoint.families import Family
-from colibri_build.checkpoint.families.names import TOP_NAMES, Index, Stored
-from colibri_build.checkpoint.weight_files import StoredTensor
+from colibri_build.checkpoint.families.names import TOP_NAMES, Stored
+from colibri_build.checkpoint.stored import PLAIN_DTYPES, Index, StoredTensor
 from colibri_build.errors import CheckpointError
 from colibri_build.tensor_specs import tensor_specs
-
-SUPPORTED_DTYPES = ("F32", "F16", "BF16")
-
 
 Part = tuple[StoredTensor, Index]  # a stored tensor, and what of it is meant
 
@@ -32,6 +32,14 @@ class CheckpointTensors(Mapping[str, F32]):
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    def packed(self) -> dict[str, PackedTensor]:
+        """Those that the checkpoint holds as codes."""
+        return {
+            name: PackedTensor(*stored.packing, partial(stored.codes, index))
+            for name, (stored, index) in self._parts.items()
+            if stored.packing
+        }
 
 
 def select_tensors(found: Mapping[str, StoredTensor], config: ModelConfig, family: Family) -> CheckpointTensors:
@@ -101,9 +109,9 @@ def _check_tensor(tensor: StoredTensor, shape: tuple[int, ...]) -> None:
             f"{where} has shape {list(tensor.shape)}, config.json asks for {list(shape)}",
             hint="use the config.json that belongs to these weights",
         )
-    if tensor.dtype not in SUPPORTED_DTYPES:
+    if not tensor.supported:
         raise CheckpointError(
-            f"{where} has dtype {tensor.dtype}, supported are {', '.join(SUPPORTED_DTYPES)}",
+            f"{where} has dtype {tensor.dtype}, supported are {', '.join(PLAIN_DTYPES)}",
             hint="save the checkpoint in bfloat16",
         )
     bad = tensor.non_finite()
@@ -120,8 +128,7 @@ def _check_tied_head(found: Mapping[str, StoredTensor]) -> None:
     head, embedding = found.get(TOP_NAMES["lm_head"]), found[TOP_NAMES["embedding"]]
     if head is None:
         return
-    same = (head.dtype, head.shape) == (embedding.dtype, embedding.shape)
-    if not same or head.mapped().tobytes() != embedding.mapped().tobytes():
+    if head.shape != embedding.shape or not np.array_equal(head.load(), embedding.load()):
         raise CheckpointError(
             f'{head.file}: tensor {head.name} differs from {embedding.name}, but "tie_word_embeddings" is true',
             hint='set "tie_word_embeddings" to false in config.json if the model has a head of its own',

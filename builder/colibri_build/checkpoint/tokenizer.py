@@ -22,14 +22,11 @@ from colibri_build.errors import TokenizerError
 _OTHER_FORMATS = ("tokenizer.model", "vocab.json", "tokenizer.tiktoken", "spiece.model", "tekken.json")
 
 
-def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
-    """Read `folder`/tokenizer.json for a model with `vocab_size` ids.
-
-    Raises TokenizerError for a missing, damaged or unsupported tokenizer; the message names the section.
-    """
+def read_tokenizer_file(folder: Path) -> bytes:
+    """The content of `folder`/tokenizer.json. Raises TokenizerError where it cannot be read."""
     path = folder / "tokenizer.json"
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except FileNotFoundError:
         found = [name for name in _OTHER_FORMATS if (folder / name).exists()]
         raise TokenizerError(
@@ -40,7 +37,6 @@ def read_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
         raise TokenizerError(
             f"{folder.name}/tokenizer.json: {error.strerror}", hint="check the file and its permissions"
         ) from error
-    return read_tokenizer_bytes(data, vocab_size)
 
 
 def read_tokenizer_bytes(json_bytes: bytes, vocab_size: int) -> Tokenizer:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from colibri_build.artifacts import F32
 from colibri_build.checkpoint.config_keys import read_json_object
+from colibri_build.checkpoint.stored import RawTensor
 from colibri_build.errors import CheckpointError
 from colibri_build.files import unique_keys
 
@@ -25,44 +22,6 @@ _unique_names = partial(
     unique_keys, label="tensor {}"
 )  # where a name occurs twice, the library would take the last one
 _LFS_START = b"version "  # of a Git LFS pointer; as a header length it would be 2e18
-# How the values are mapped. bfloat16 is the upper half of a float32, and NumPy has no type for it.
-_STORED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-_EXPONENT = {"F32": 0x7F800000, "F16": 0x7C00, "BF16": 0x7F80}  # all ones: NaN or infinity
-
-
-@dataclass(frozen=True)
-class StoredTensor:
-    """Where one tensor is: `offset` counts bytes from the start of `file`."""
-
-    file: Path
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    offset: int
-
-    def mapped(self) -> NDArray[Any]:
-        """The stored values, memory-mapped; bfloat16 as uint16 bits. Needs a supported dtype."""
-        return np.memmap(self.file, _STORED[self.dtype], "r", self.offset, self.shape)
-
-    def load(self, index: tuple[Any, ...] = ()) -> F32:
-        """The values, or the part of them that `index` picks, as float32 (exact for every supported dtype)."""
-        values = self.mapped()[index]
-        if self.dtype == "BF16":
-            return (np.array(values, np.uint32) << 16).view(np.float32)
-        return np.array(values, np.float32)
-
-    def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
-        """(count of NaN and infinities, index of the first), or None. Reads the file in pieces of 4M values."""
-        flat = self.mapped().reshape(-1)
-        bits = flat.view(f"<u{flat.dtype.itemsize}")
-        mask = _EXPONENT[self.dtype]
-        count, first = 0, -1
-        for start in range(0, bits.size, 1 << 22):
-            bad = (bits[start : start + (1 << 22)] & mask) == mask
-            if first < 0 and bad.any():
-                first = start + int(bad.argmax())
-            count += int(np.count_nonzero(bad))
-        return (count, tuple(int(i) for i in np.unravel_index(first, self.shape))) if count else None
 
 
 def find_weight_files(folder: Path) -> tuple[tuple[Path, ...], Mapping[str, str] | None]:
@@ -116,10 +75,10 @@ def _no_weights(folder: Path) -> CheckpointError:
     )
 
 
-def read_stored_tensors(folder: Path) -> tuple[tuple[Path, ...], dict[str, StoredTensor]]:
-    """(files, name -> tensor) of a checkpoint. No tensor may be in two files; the index must say where each is."""
+def read_stored_tensors(folder: Path) -> dict[str, RawTensor]:
+    """The tensors of a checkpoint by name. No tensor may be in two files; the index must say where each is."""
     files, index = find_weight_files(folder)
-    found: dict[str, StoredTensor] = {}
+    found: dict[str, RawTensor] = {}
     for file in files:
         for tensor in read_header(file):
             if tensor.name in found:
@@ -130,10 +89,10 @@ def read_stored_tensors(folder: Path) -> tuple[tuple[Path, ...], dict[str, Store
             found[tensor.name] = tensor
     if index is not None:
         _check_index(folder / INDEX_FILE, index, found)
-    return files, found
+    return found
 
 
-def _check_index(path: Path, index: Mapping[str, str], found: Mapping[str, StoredTensor]) -> None:
+def _check_index(path: Path, index: Mapping[str, str], found: Mapping[str, RawTensor]) -> None:
     for name in sorted(set(index) | set(found)):
         said = index.get(name, "no file")
         actual = found[name].file.name if name in found else "no file"
@@ -144,7 +103,7 @@ def _check_index(path: Path, index: Mapping[str, str], found: Mapping[str, Store
             )
 
 
-def read_header(path: Path) -> tuple[StoredTensor, ...]:
+def read_header(path: Path) -> tuple[RawTensor, ...]:
     """The tensors of one file, in file order, after the library has checked the whole header."""
     try:
         size = path.stat().st_size
@@ -171,10 +130,10 @@ def read_header(path: Path) -> tuple[StoredTensor, ...]:
     return tensors
 
 
-def _entries(path: Path, header: Mapping[str, Any], data_start: int) -> tuple[StoredTensor, ...]:
+def _entries(path: Path, header: Mapping[str, Any], data_start: int) -> tuple[RawTensor, ...]:
     entries = [(name, entry) for name, entry in header.items() if name != "__metadata__"]
     return tuple(
-        StoredTensor(path, name, str(entry["dtype"]), tuple(map(int, entry["shape"])), data_start + begin)
+        RawTensor(path, name, str(entry["dtype"]), tuple(map(int, entry["shape"])), data_start + begin)
         for name, entry in sorted(entries, key=lambda item: int(item[1]["data_offsets"][0]))
         for begin in [int(entry["data_offsets"][0])]
     )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import ModelConfig, TensorSpec
+from colibri_build.checkpoint.stored import Index
 
 TOP_NAMES = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.weight", "lm_head": "lm_head.weight"}
 LAYER_NAMES = {
@@ -28,9 +29,6 @@ LAYER_NAMES = {
 }
 PROJECTIONS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 _HALVES = {"gate": 0, "up": 1}
-
-
-Index = tuple[int | slice | NDArray[np.int64], ...]
 
 
 @dataclass(frozen=True)

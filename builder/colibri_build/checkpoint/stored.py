@@ -1,0 +1,88 @@
+"""One tensor in a checkpoint's files: plain numbers, or codes of the checkpoint's own quantization."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from colibri_build.artifacts import F32, GroupCodes
+
+Index = tuple[int | slice | NDArray[np.int64], ...]  # picks experts and rows, never inputs
+
+PLAIN_DTYPES = ("F32", "F16", "BF16")
+# How the values are mapped. bfloat16 is the upper half of a float32, and NumPy has no type for it.
+_MAPPED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_EXPONENT = {"F32": 0x7F800000, "F16": 0x7C00, "BF16": 0x7F80}  # all ones: NaN or infinity
+
+
+@dataclass(frozen=True)
+class StoredTensor(ABC):
+    """A tensor under its published name, whatever it looks like in `file`. Nothing is kept in memory."""
+
+    file: Path
+    name: str
+    dtype: str  # as a message calls it
+    shape: tuple[int, ...]  # of the values, [outputs, inputs] for a matrix
+
+    @property
+    def supported(self) -> bool:
+        """Whether the values can be read at all."""
+        return True
+
+    @property
+    def packing(self) -> tuple[int, int] | None:
+        """(bits, group size) of codes that w4 or w8 can hold as they are; None: there are none."""
+        return None
+
+    @abstractmethod
+    def load(self, index: Index = ()) -> F32:
+        """The values, or the part of them that `index` picks, as float32."""
+
+    @abstractmethod
+    def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
+        """(count of NaN and infinities, index of the first), or None. Never holds more than a piece in memory."""
+
+    def codes(self, index: Index = ()) -> GroupCodes | None:
+        """The codes that `load` multiplies out, where `packing` promises some; None: w4 and w8 cannot hold these."""
+        return None
+
+
+@dataclass(frozen=True)
+class RawTensor(StoredTensor):
+    """Numbers in a file; `offset` counts bytes from its start."""
+
+    offset: int
+
+    @property
+    def supported(self) -> bool:
+        """Whether it is one of the types that weights have."""
+        return self.dtype in PLAIN_DTYPES
+
+    def mapped(self) -> NDArray[Any]:
+        """The stored values, memory-mapped; bfloat16 as uint16 bits. Needs a supported dtype."""
+        return np.memmap(self.file, _MAPPED[self.dtype], "r", self.offset, self.shape)
+
+    def load(self, index: Index = ()) -> F32:
+        """As float32, which is exact for every supported dtype."""
+        values = self.mapped()[index]
+        if self.dtype == "BF16":
+            return (np.array(values, np.uint32) << 16).view(np.float32)
+        return np.array(values, np.float32)
+
+    def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
+        """Reads the file in pieces of 4M values."""
+        flat = self.mapped().reshape(-1)
+        bits = flat.view(f"<u{flat.dtype.itemsize}")
+        mask = _EXPONENT[self.dtype]
+        count, first = 0, -1
+        for start in range(0, bits.size, 1 << 22):
+            bad = (bits[start : start + (1 << 22)] & mask) == mask
+            if first < 0 and bad.any():
+                first = start + int(bad.argmax())
+            count += int(np.count_nonzero(bad))
+        return (count, tuple(int(i) for i in np.unravel_index(first, self.shape))) if count else None
