@@ -11,49 +11,144 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from colibri_build.artifacts import FileRecord, ModelFolder, QuantizedModel
+from colibri_build.artifacts import (
+    FileRecord,
+    Format,
+    Kind,
+    ModelConfig,
+    ModelFolder,
+    QuantizedModel,
+    QuantizedTensor,
+    Tokenizer,
+)
 from colibri_build.errors import PackError
+from colibri_build.files import sha256_of
 from colibri_build.layout import TOKENIZER_FILE, FileLayout, file_layouts
 from colibri_build.pack.codec import encode_part
 from colibri_build.pack.config_file import CONFIG_FILE, FORMAT_NAME, ConfigFile, config_bytes
 from colibri_build.tensor_specs import tensor_specs
 
 _OUR_FILE = re.compile(r"config\.json|routing\.bin|dense\.bin|tokenizer\.json|expert_\d+_\d+\.bin")
+_QUANTIZE_AGAIN = "quantize the checkpoint again"
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_model_folder(model: QuantizedModel, out: Path) -> ModelFolder:
-    """Write `model` to the folder `out`; an older model folder there is replaced once the new one is complete.
+    """Write `model` to the folder `out`. As `new_model_folder`, which see, for tensors that are all there."""
+    _refuse_wrong_names(model.config, set(model.tensors))
+    content = FolderContent(model.config, model.group_size, model.formats, model.tokenizer)
+    with new_model_folder(content, out) as folder:
+        for layout in folder.layouts:
+            for part in layout.parts:
+                folder.put(part.spec.name, model.tensors[part.spec.name])
+        return folder.finish(model.provenance)
+
+
+@contextlib.contextmanager
+def new_model_folder(content: FolderContent, out: Path) -> Iterator[FolderWriter]:
+    """Write the folder `out`, tensor by tensor; an older model folder there is replaced once the new one is complete.
 
     Raises PackError: `out` is something else, the disk is full, a tensor breaks the format. Whatever happens,
-    KeyboardInterrupt included, `out` is the old folder or the new one, and nothing else is left behind.
+    KeyboardInterrupt included, `out` is the old folder or, after `finish`, the new one, and nothing else is left behind.
     """
     out = out.resolve()
     require_replaceable(out)
-    _refuse_wrong_tensors(model)
-    layouts = tuple(file_layouts(model.config, model.formats, model.group_size))
-    needed = sum(layout.bytes for layout in layouts) + len(model.tokenizer.json_bytes)
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
+    writer = FolderWriter(content, out, temporary)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        _require_space(out, needed)
+        _require_space(out, writer.needed)
         temporary.mkdir()
-        files = _write_files(model, layouts, temporary)
-        data = config_bytes(model.config, model.group_size, model.formats, files, model.provenance)
-        ConfigFile(data, str(out / CONFIG_FILE))
-        _write(temporary / CONFIG_FILE, [data])
-        with _opened(temporary) as descriptor:
-            os.fsync(descriptor)
-        _replace(temporary, out)
+        yield writer
     except OSError as error:
-        raise _write_error(out, needed, error) from error
+        raise _write_error(out, writer.needed, error) from error
     finally:
+        writer.close()
         shutil.rmtree(temporary, ignore_errors=True)
-    digest = hashlib.sha256(data).hexdigest()
-    return ModelFolder(out, model.config, model.group_size, model.formats, files, model.provenance, digest)
+
+
+@dataclass(frozen=True)
+class FolderContent:
+    """What is known of a model before its tensors."""
+
+    config: ModelConfig
+    group_size: int
+    formats: Mapping[Kind, Format]
+    tokenizer: Tokenizer
+
+
+class FolderWriter:
+    """A folder that is being written under a temporary name. Tensors may come in any order; only open files are kept.
+
+    A file is hashed, flushed and closed as soon as its last tensor is there.
+    """
+
+    def __init__(self, content: FolderContent, out: Path, temporary: Path) -> None:
+        self._content, self._out, self._temporary = content, out, temporary
+        self.layouts = tuple(file_layouts(content.config, content.formats, content.group_size))
+        self.needed = sum(layout.bytes for layout in self.layouts) + len(content.tokenizer.json_bytes)
+        self._places = {part.spec.name: (layout, part) for layout in self.layouts for part in layout.parts}
+        self._missing = {layout.name: len(layout.parts) for layout in self.layouts}
+        self._put: set[str] = set()
+        self._open: dict[str, BinaryIO] = {}
+        self._records: dict[str, FileRecord] = {}
+
+    def put(self, name: str, tensor: QuantizedTensor) -> None:
+        """Write one tensor at its place. Raises PackError for one that the model does not have, or that came before."""
+        if name not in self._places or name in self._put:
+            raise PackError(f"tensor {name}: not part of the model, or written twice", hint=_QUANTIZE_AGAIN)
+        layout, part = self._places[name]
+        codes, scales = encode_part(tensor, part, self._content.group_size)
+        file = self._file(layout)
+        file.seek(part.offset)
+        file.write(codes)
+        if scales:
+            file.seek(part.scale_offset)
+            file.write(scales)
+        self._put.add(name)
+        self._missing[layout.name] -= 1
+        if not self._missing[layout.name]:
+            self._complete(layout)
+
+    def finish(self, provenance: Mapping[str, Any]) -> ModelFolder:
+        """Put the complete folder in its place. Raises PackError where a tensor is missing."""
+        content = self._content
+        _refuse_wrong_names(content.config, self._put)
+        files = {layout.name: self._records[layout.name] for layout in self.layouts}
+        files[TOKENIZER_FILE] = _write(self._temporary / TOKENIZER_FILE, content.tokenizer.json_bytes)
+        data = config_bytes(content.config, content.group_size, content.formats, files, provenance)
+        ConfigFile(data, str(self._out / CONFIG_FILE))
+        _write(self._temporary / CONFIG_FILE, data)
+        with _opened(self._temporary) as descriptor:
+            os.fsync(descriptor)
+        _replace(self._temporary, self._out)
+        digest = hashlib.sha256(data).hexdigest()
+        return ModelFolder(self._out, content.config, content.group_size, content.formats, files, provenance, digest)
+
+    def close(self) -> None:
+        """Close what is open."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def _file(self, layout: FileLayout) -> BinaryIO:
+        """The open file, which is zeros of its final size at first."""
+        if layout.name not in self._open:
+            self._open[layout.name] = file = (self._temporary / layout.name).open("xb")
+            file.truncate(layout.bytes)
+        return self._open[layout.name]
+
+    def _complete(self, layout: FileLayout) -> None:
+        file = self._open[layout.name]
+        file.flush()
+        os.fsync(file.fileno())
+        self._open.pop(layout.name).close()
+        self._records[layout.name] = FileRecord(layout.name, layout.bytes, sha256_of(self._temporary / layout.name))
 
 
 def require_replaceable(out: Path) -> None:
@@ -83,49 +178,23 @@ def _refuse_foreign(out: Path) -> None:
         raise PackError(f"{out}: a model folder with foreign files in it ({foreign[0]})", hint=hint)
 
 
-def _refuse_wrong_tensors(model: QuantizedModel) -> None:
-    wanted = {spec.name for spec in tensor_specs(model.config)}
-    found = set(model.tensors)
+def _refuse_wrong_names(config: ModelConfig, found: set[str]) -> None:
+    wanted = {spec.name for spec in tensor_specs(config)}
     if wanted != found:
         first = sorted(wanted ^ found)[0]
         raise PackError(
             f"tensor {first}: {'missing' if first in wanted else 'not part of the model'}; "
             f"{len(found)} tensors, the model has {len(wanted)}",
-            hint="quantize the checkpoint again",
+            hint=_QUANTIZE_AGAIN,
         )
 
 
-def _write_files(model: QuantizedModel, layouts: Iterable[FileLayout], folder: Path) -> dict[str, FileRecord]:
-    records = [_write(folder / layout.name, _stream(model, layout)) for layout in layouts]
-    records.append(_write(folder / TOKENIZER_FILE, [model.tokenizer.json_bytes]))
-    return {record.name: record for record in records}
-
-
-def _stream(model: QuantizedModel, layout: FileLayout) -> Iterator[bytes]:
-    """A file's bytes, one tensor at a time."""
-    at = 0
-    for part in layout.parts:
-        codes, scales = encode_part(model.tensors[part.spec.name], part, model.group_size)
-        yield bytes(part.offset - at)
-        yield codes
-        at = part.offset + len(codes)
-        if scales:
-            yield bytes(part.scale_offset - at)
-            yield scales
-            at = part.scale_offset + len(scales)
-    yield bytes(layout.bytes - at)
-
-
-def _write(path: Path, blocks: Iterable[bytes]) -> FileRecord:
-    digest, size = hashlib.sha256(), 0
+def _write(path: Path, data: bytes) -> FileRecord:
     with path.open("xb") as file:
-        for block in blocks:
-            file.write(block)
-            digest.update(block)
-            size += len(block)
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    return FileRecord(path.name, size, digest.hexdigest())
+    return FileRecord(path.name, len(data), hashlib.sha256(data).hexdigest())
 
 
 def _require_space(out: Path, needed: int) -> None:
