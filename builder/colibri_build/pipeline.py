@@ -54,9 +54,9 @@ from colibri_build.image.initramfs import write_initramfs
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import IMAGE_FILE, Manifest
 from colibri_build.pack.reader import load_quantized, read_model_folder
-from colibri_build.pack.writer import require_replaceable, write_model_folder
+from colibri_build.pack.writer import FolderContent, new_model_folder, require_replaceable
 from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
-from colibri_build.quantize.engine import quantize_model
+from colibri_build.quantize.engine import Quantizer
 from colibri_build.quantize.options import QuantizeOptions, calibration_from_text
 from colibri_build.quantize.report import QuantizeReport
 from colibri_build.reference.generate import generate
@@ -167,9 +167,12 @@ def _quantize(model: Model, out: Path, choices: QuantizeChoices, events: Events)
         formats=choices.formats,
         calibration_ids=_calibration_ids(model, choices.calibration),
     )
-    quantized, report = quantize_model(model, options, events.progress)
-    events.stage(f"write {out}")
-    return write_model_folder(quantized, out), report
+    quantizer = Quantizer(model, options, events.progress)
+    content = FolderContent(model.config, quantizer.group_size, quantizer.formats, model.tokenizer)
+    with new_model_folder(content, out) as folder:
+        for name, tensor in quantizer.tensors():
+            folder.put(name, tensor)
+        return folder.finish(quantizer.provenance()), quantizer.report()
 
 
 def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:

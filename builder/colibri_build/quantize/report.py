@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -61,6 +63,22 @@ class QuantizeReport:
         return sum(kind.bytes for kind in self.kinds)
 
 
+class PieceError(NamedTuple):
+    """How far the stored values of some rows are from the wanted ones."""
+
+    weights: int
+    squared_error: float
+    squared_weight: float
+    max_abs_error: float
+
+
+def piece_error(wanted: F32, stored: F32) -> PieceError:
+    """Compare two arrays of one shape."""
+    error = stored.astype(np.float64) - wanted
+    energy = float(np.sum(np.square(wanted, dtype=np.float64)))
+    return PieceError(wanted.size, float(np.sum(error * error)), energy, float(np.abs(error).max(initial=0.0)))
+
+
 @dataclass
 class ErrorSum:
     """Running sums over the tensors of one kind."""
@@ -73,15 +91,12 @@ class ErrorSum:
     squared_weight: float = 0.0
     max_abs_error: float = 0.0
 
-    def add(self, wanted: F32, stored: F32, stored_bytes: int) -> None:
-        """Count one tensor."""
-        error = stored.astype(np.float64) - wanted
-        self.tensors += 1
-        self.weights += wanted.size
-        self.bytes += stored_bytes
-        self.squared_error += float(np.sum(error * error))
-        self.squared_weight += float(np.sum(np.square(wanted, dtype=np.float64)))
-        self.max_abs_error = max(self.max_abs_error, float(np.abs(error).max(initial=0.0)))
+    def add(self, error: PieceError) -> None:
+        """Count a piece of a tensor."""
+        self.weights += error.weights
+        self.squared_error += error.squared_error
+        self.squared_weight += error.squared_weight
+        self.max_abs_error = max(self.max_abs_error, error.max_abs_error)
 
 
 @dataclass
@@ -90,9 +105,13 @@ class ErrorTable:
 
     sums: dict[Kind, ErrorSum] = field(default_factory=dict)
 
-    def add(self, kind: Kind, fmt: Format, wanted: F32, stored: F32, stored_bytes: int) -> None:
-        """Count one tensor of `kind`."""
-        self.sums.setdefault(kind, ErrorSum(fmt)).add(wanted, stored, stored_bytes)
+    def add(self, kind: Kind, fmt: Format, pieces: Iterable[PieceError], stored_bytes: int) -> None:
+        """Count one tensor of `kind`, which the pieces cover."""
+        sums = self.sums.setdefault(kind, ErrorSum(fmt))
+        sums.tensors += 1
+        sums.bytes += stored_bytes
+        for piece in pieces:
+            sums.add(piece)
 
     def rows(self) -> tuple[KindError, ...]:
         """One row for each kind that occurred, in the order of `Kind`."""
