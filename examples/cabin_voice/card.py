@@ -14,7 +14,9 @@ the seed of the held-out set were changed before that work began, and none of it
 Two trials of 1800 steps were looked at on the validation set (89.6 % with the old wording, 83.3 % with most of the
 new one, which takes longer to learn). Their errors led to more weight for seldom devices, more odd requests, more
 fillers and more ways to say what is not wanted. The final run takes one in ten samples from the validation wording,
-so there is no validation figure for it. The test was evaluated once, with the final weights."""
+so there is no validation figure for it. The same plan was run twice: with one thread on a busy machine it took 40.7 minutes
+and reached 97.5 %; the run whose weights these are was made again for its time, on an idle machine with two
+threads, which sum in another order. Each was evaluated on the test set once, and no output was looked at."""
 
 _CARD = """\
 ---
@@ -74,8 +76,7 @@ trained. The classes not so named use training wording.
 Muon for the matrices of the layers and AdamW for the other weights, with a cosine schedule; loss on the answer
 alone plus Mixtral's load-balancing loss; each step has new samples. About one in eight is an odd request with
 seldom or made-up words, so that an unknown word leads to a refusal, and one in six has typing errors, so that a
-misspelled known one does not. One run from nothing, fp32, on one core of a busy shared x86-64 machine (200 steps
-with `--threads 2` on the same machine when it was idle took 0.9 minutes, which makes 25 minutes for all of them):
+misspelled known one does not. One run from nothing, fp32, on the two cores of an idle x86-64 machine:
 
 {runs}
 

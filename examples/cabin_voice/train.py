@@ -1,6 +1,6 @@
 """Train the cabin-voice model on a CPU and write it as an ordinary Mixtral folder.
 
-    python -m cabin_voice.train                        # the committed model
+    python -m cabin_voice.train --threads 2            # the committed model
     python -m cabin_voice.train --dev-share 0 --steps 1800   # a trial, to be judged on the validation set
     python -m cabin_voice.evaluate --split dev   # the validation set, for decisions
 
