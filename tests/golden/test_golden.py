@@ -33,6 +33,6 @@ def test_reference_says_what_transformers_says(reference: ReferenceModel, golden
     logits, routing = forward(reference, [*golden.prompt_ids, *golden.ids[:-1]])
     n = len(golden.prompt_ids)
     assert [int(row.argmax()) for row in logits[n - 1 :]] == golden.ids
-    assert [[list(step.experts) for step in position] for position in routing] == golden.routing
+    assert golden.differing([[list(step.experts) for step in position] for position in routing]) == []
     for token, value in golden.samples:
         assert abs(float(logits[-1, token]) - value) < SAMPLE_TOLERANCE

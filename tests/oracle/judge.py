@@ -12,6 +12,7 @@ from transformers import MixtralConfig, MixtralForCausalLM
 
 from colibri_build.artifacts import ModelConfig, QuantizedModel
 from colibri_build.quantize.rtn import dequantize_tensor
+from support.golden import ROUTER_TIE, RouterTie
 
 F32 = NDArray[np.float32]
 
@@ -72,11 +73,12 @@ def _state(model: QuantizedModel) -> dict[str, torch.Tensor]:
 @dataclass(frozen=True)
 class Verdict:
     """A teacher-forced pass: logits [n, vocab_size], chosen experts by rank [n][n_layers], smallest margin between the
-    last chosen and the first rejected router logit."""
+    last chosen and the first rejected router logit, and the choices whose margin is a near tie."""
 
     logits: F32
     routing: list[list[list[int]]]
     router_margin: float
+    router_ties: list[RouterTie]
 
 
 class Judge:
@@ -116,15 +118,18 @@ class Judge:
         """Teacher-forced pass over one sequence."""
         logits = self._model(torch.tensor([list(ids)])).logits[0].numpy().astype(np.float32)
         k = self._config.top_k
-        per_layer = []
+        per_layer, ties = [], []
         margin = float("inf")
         for layer in range(self._config.n_layers):
             values, order = torch.sort(self._router_logits[layer], dim=-1, descending=True, stable=True)
             per_layer.append(order[:, :k].tolist())
             if k < self._config.n_experts:
-                margin = min(margin, float((values[:, k - 1] - values[:, k]).min()))
+                margins = (values[:, k - 1] - values[:, k]).numpy()
+                margin = min(margin, float(margins.min()))
+                near = np.flatnonzero(margins < ROUTER_TIE)
+                ties += [RouterTie(int(t), layer, round(float(margins[t]), 7)) for t in near]
         routing = [[layer[t] for layer in per_layer] for t in range(len(ids))]
-        return Verdict(logits, routing, margin)
+        return Verdict(logits, routing, margin, ties)
 
 
 def versions() -> Mapping[str, str]:

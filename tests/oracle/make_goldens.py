@@ -20,7 +20,7 @@ def make_golden(judge: Judge, prompt: str, ids: list[int]) -> Golden:
     last = verdict.logits[-1]
     largest = np.argsort(-last, kind="stable")[:N_SAMPLES]
     samples = [(int(i), round(float(last[i]), 4)) for i in largest]
-    return Golden(prompt, ids, answer, verdict.routing, samples)
+    return Golden(prompt, ids, answer, verdict.routing, samples, verdict.router_ties)
 
 
 def make_file() -> dict[str, Any]:
