@@ -64,7 +64,7 @@ class DefaultBuild(click.RichGroup):
         """Put `build` first unless a verb or a help option is there. Raises UsageError for a mistyped verb."""
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help", "--version"):
             meant = get_close_matches(args[0], self.commands, n=1)
-            if meant and not Path(args[0]).exists():
+            if meant and not args[0].startswith("-") and not Path(args[0]).exists():
                 raise click.UsageError(f"No such command or model '{args[0]}'. Did you mean '{meant[0]}'?", ctx)
             args = ["build", *args]
         return super().parse_args(ctx, args)

@@ -149,6 +149,14 @@ def test_a_mistyped_verb_names_the_closest(run: Run, tmp_path: Path) -> None:
     assert "Did you mean 'verify'?" in err
 
 
+def test_a_long_option_first_is_no_mistyped_verb(run: Run, tmp_path: Path) -> None:
+    """`colibri-build --board cortex-a53 model` is the command that every guide starts with."""
+    (tmp_path / "empty").mkdir()
+    code, _, err = run("--board", "cortex-a53", tmp_path / "empty")
+    assert code == 2
+    assert "no config.json" in error_line(err)
+
+
 @pytest.mark.parametrize("out", ["file", "file/below"])
 def test_a_build_folder_that_cannot_be_one(run: Run, tiny: Path, tmp_path: Path, out: str) -> None:
     (tmp_path / "file").write_text("mine", encoding="utf-8")
