@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from colibri_build.artifacts import F32, Format, QuantizedTensor
+from colibri_build.artifacts import F32, Format, QuantizedModel, QuantizedTensor
 from colibri_build.reference.numbers import dot, pad_to_groups, quantize_activation
 
 # Codes of a matrix are held as float64 while it is smaller than this; larger ones are widened group by group.
 _CACHED_CODES = 1 << 22
+_MOST_BYTES = 1 << 30  # of matrices that are kept
 
 
 class ReferenceMatrix:
@@ -19,6 +20,12 @@ class ReferenceMatrix:
         self._tensor = tensor
         self._group_size = group_size
         self._groups: list[NDArray[np.float64]] | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Memory that the matrix takes once it was used: its codes, and its widened codes where they are kept."""
+        size = self._tensor.codes.size
+        return size * (1 if size > _CACHED_CODES else 9)
 
     def multiply(self, x: F32, activation_bits: int) -> F32:
         """W x for x [cols]; quantizes x first where W is quantized."""
@@ -48,6 +55,27 @@ class ReferenceMatrix:
         if self._tensor.zeros is not None:
             codes -= self._tensor.zeros[:, g : g + 1]
         return np.pad(codes, ((0, 0), (0, self._group_size - codes.shape[1])))
+
+
+class MatrixCache:
+    """The matrices of a model that were used last, as many as `_MOST_BYTES` hold: a model may be larger than memory."""
+
+    def __init__(self, model: QuantizedModel) -> None:
+        self._model = model
+        self._matrices: dict[str, ReferenceMatrix] = {}  # the one that was not used for longest comes first
+        self._bytes = 0
+
+    def __getitem__(self, name: str) -> ReferenceMatrix:
+        """The matrix of a tensor; decoded again where it had to go."""
+        matrix = self._matrices.pop(name, None)
+        if matrix is None:
+            matrix = ReferenceMatrix(self._model.tensors[name], self._model.group_size)
+            self._bytes += matrix.bytes
+        self._matrices[name] = matrix
+        while self._bytes > _MOST_BYTES and len(self._matrices) > 1:
+            oldest = next(iter(self._matrices))
+            self._bytes -= self._matrices.pop(oldest).bytes
+        return matrix
 
 
 def embedding_row(tensor: QuantizedTensor, group_size: int, token: int) -> F32:
