@@ -37,7 +37,7 @@ class Kind(enum.StrEnum):
     NORM = "norm"
     LM_HEAD = "lm_head"
     DENSE = "dense"  # the feed-forward part that every token takes: dense layers and shared experts
-    BIAS = "bias"  # vectors that are added: to projections, to router logits, to the router's choice
+    BIAS = "bias"  # vectors that are added: to norms, projections, router logits, logits; the sinks of attention
 
 
 class QkNorm(enum.StrEnum):
@@ -53,6 +53,7 @@ class Scoring(enum.StrEnum):
 
     SOFTMAX = "softmax"
     SIGMOID = "sigmoid"
+    SPARSEMIXER = "sparsemixer"  # two experts, each weighed by a softmax over those that come close to it
 
 
 class GroupScore(enum.StrEnum):
@@ -77,7 +78,7 @@ class ModelConfig:
     n_experts: int
     top_k: int
     norm_topk: bool  # router weights are normalised over the chosen experts (else over all)
-    rms_eps: float
+    rms_eps: float  # of every norm, whatever its kind
     rope_theta: float
     sliding_window: int  # positions that a token sees, itself included; 0: all
     max_context: int  # positions that the checkpoint was trained for
@@ -94,6 +95,8 @@ class ModelConfig:
     kv_rank: int = 0  # multi-head latent attention: keys and values come from a vector of this size; 0: plain attention
     q_rank: int = 0  # with it, queries come from a vector of this size; 0: from the residual stream
     value_dim: int = 0  # elements of a value head; 0: head_dim
+    layer_norm: bool = False  # the residual stream's norms take off the mean and have a bias; else RMSNorm
+    attention_sinks: bool = False  # each head's softmax has one more logit, whose share is dropped
     qkv_bias: bool = False
     o_bias: bool = False
     qk_norm: QkNorm = QkNorm.NONE
@@ -103,6 +106,11 @@ class ModelConfig:
     shared_hidden_dim: int = 0  # width of the shared experts together; 0: none
     shared_gate: bool = False  # the shared experts' output is weighed by sigmoid(shared_gate . h)
     scoring: Scoring = Scoring.SOFTMAX
+    router_bias: bool = False  # added to the router's logits
+    router_jitter: float = 0.0  # of the sparse mixer: experts farther from the best than twice this do not count
+    expert_bias: bool = False  # every projection of an expert has a bias
+    swiglu_limit: float = 0.0  # F is down((u + 1) * g * sigmoid(swiglu_alpha * g)), g up to this, u in +-this; 0: plain
+    swiglu_alpha: float = 0.0
     selection_bias: bool = False  # experts are chosen by score + bias, and weighed by score
     n_groups: int = 1  # of experts, equal runs of them; a token chooses among the experts of `top_groups` groups
     top_groups: int = 1
@@ -111,6 +119,7 @@ class ModelConfig:
     embedding_scale: float = 1.0  # multiplies the embedding
     residual_scale: float = 1.0  # multiplies what a block adds to the residual stream
     logits_divisor: float = 1.0
+    head_bias: bool = False  # added to the logits, before they are divided
 
     def is_dense(self, layer: int) -> bool:
         """Whether a layer has no experts."""

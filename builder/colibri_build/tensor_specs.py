@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from colibri_build.artifacts import Kind, ModelConfig, QkNorm, TensorSpec
 
 FFN_PARTS = ("gate", "up", "down")
+# Fields whose tensors are of kind BIAS.
+_WITH_BIASES = "layer_norm attention_sinks qkv_bias o_bias router_bias selection_bias expert_bias head_bias".split()
 
 
 def _ffn_specs(prefix: str, kind: Kind, dim: int, hidden_dim: int) -> tuple[TensorSpec, ...]:
@@ -23,14 +25,23 @@ def _vector(name: str, kind: Kind, size: int) -> TensorSpec:
 
 
 def expert_specs(config: ModelConfig, layer: int, expert: int) -> tuple[TensorSpec, ...]:
-    """Gate, up and down projection of one expert, in file order."""
-    return _ffn_specs(f"layers.{layer}.experts.{expert}", Kind.EXPERT, config.dim, config.hidden_dim)
+    """Gate, up and down projection of one expert, then their biases, in file order."""
+    specs = _ffn_specs(f"layers.{layer}.experts.{expert}", Kind.EXPERT, config.dim, config.hidden_dim)
+    biases = tuple(_vector(f"{spec.name}_bias", Kind.BIAS, spec.rows) for spec in specs)
+    return (*specs, *biases) if config.expert_bias else specs
+
+
+def _norm_specs(config: ModelConfig, name: str) -> Iterator[TensorSpec]:
+    """A norm of the residual stream."""
+    yield _vector(name, Kind.NORM, config.dim)
+    if config.layer_norm:
+        yield _vector(f"{name}_bias", Kind.BIAS, config.dim)
 
 
 def attention_specs(config: ModelConfig, layer: int) -> Iterator[TensorSpec]:
     """Norm, projections and their vectors of one layer, in file order."""
     prefix, dim, q_dim, k_dim, v_dim = f"layers.{layer}", config.dim, config.q_dim, config.k_dim, config.v_dim
-    yield _vector(f"{prefix}.attn_norm", Kind.NORM, dim)
+    yield from _norm_specs(config, f"{prefix}.attn_norm")
     if config.kv_rank:
         yield from _latent_specs(config, prefix)
     else:
@@ -47,6 +58,8 @@ def attention_specs(config: ModelConfig, layer: int) -> Iterator[TensorSpec]:
         whole = config.qk_norm is QkNorm.WHOLE
         yield _vector(f"{prefix}.q_norm", Kind.NORM, q_dim if whole else config.head_dim)
         yield _vector(f"{prefix}.k_norm", Kind.NORM, k_dim if whole else config.head_dim)
+    if config.attention_sinks:
+        yield _vector(f"{prefix}.sinks", Kind.BIAS, config.n_heads)
 
 
 def _latent_specs(config: ModelConfig, prefix: str) -> Iterator[TensorSpec]:
@@ -70,7 +83,7 @@ def layer_specs(config: ModelConfig, layer: int) -> Iterator[TensorSpec]:
     """Every tensor of one layer in dense.bin, in file order: all but its routing and its experts."""
     prefix = f"layers.{layer}"
     yield from attention_specs(config, layer)
-    yield _vector(f"{prefix}.ffn_norm", Kind.NORM, config.dim)
+    yield from _norm_specs(config, f"{prefix}.ffn_norm")
     if config.is_dense(layer):
         yield from _ffn_specs(f"{prefix}.dense", Kind.DENSE, config.dim, config.dense_hidden_dim)
     elif config.shared_hidden_dim:
@@ -83,6 +96,8 @@ def routing_specs(config: ModelConfig, layer: int) -> Iterator[TensorSpec]:
         return
     prefix = f"layers.{layer}"
     yield TensorSpec(f"{prefix}.router", Kind.ROUTER, config.n_experts, config.dim)
+    if config.router_bias:
+        yield _vector(f"{prefix}.router_bias", Kind.BIAS, config.n_experts)
     if config.selection_bias:
         yield _vector(f"{prefix}.selection_bias", Kind.BIAS, config.n_experts)
     if config.shared_gate:
@@ -94,9 +109,11 @@ def dense_specs(config: ModelConfig) -> Iterator[TensorSpec]:
     yield TensorSpec("embedding", Kind.EMBEDDING, config.vocab_size, config.dim)
     for layer in range(config.n_layers):
         yield from layer_specs(config, layer)
-    yield _vector("final_norm", Kind.NORM, config.dim)
+    yield from _norm_specs(config, "final_norm")
     if not config.tied_embeddings:
         yield TensorSpec("lm_head", Kind.LM_HEAD, config.vocab_size, config.dim)
+    if config.head_bias:
+        yield _vector("lm_head_bias", Kind.BIAS, config.vocab_size)
 
 
 def layer_tensor_specs(config: ModelConfig, layer: int) -> Iterator[TensorSpec]:
@@ -124,6 +141,6 @@ def kinds_of(config: ModelConfig) -> tuple[Kind, ...]:
     """
     optional = {
         Kind.DENSE: bool(config.dense_layers or config.shared_hidden_dim),
-        Kind.BIAS: config.qkv_bias or config.o_bias or config.selection_bias,
+        Kind.BIAS: any(getattr(config, name) for name in _WITH_BIASES),
     }
     return tuple(kind for kind in Kind if optional.get(kind, True))

@@ -1,7 +1,9 @@
 #include "model/attention.h"
 
+#include "math/scalar.h"
 #include "model/adjust.h"
 #include "model/arena.h"
+#include "model/norm.h"
 #include "model/product.h"
 #include "model/qkv.h"
 #include "model/residual.h"
@@ -56,6 +58,23 @@ static float maximum_of(const float *x, int n) {
     return maximum;
 }
 
+/* scores[n] = exp(scores - the largest logit); returns their sum, to which a sink adds its share alone. */
+#ifdef MODEL_ATTENTION_SINKS
+static float exponentials(const Layer *layer, int head, float *scores, int n) {
+    float sink = layer->sinks[head];
+    float most = maximum_of(scores, n);
+    most = sink > most ? sink : most;
+    float total = KERNEL(exp_shifted)(scores, most, 1.0f, n);
+    return total + exp_f32(sink - most);
+}
+#else
+static float exponentials(const Layer *layer, int head, float *scores, int n) {
+    (void)layer;
+    (void)head;
+    return KERNEL(exp_shifted)(scores, maximum_of(scores, n), 1.0f, n);
+}
+#endif
+
 static void attend_heads(void *argument, int begin, int end) {
     const AttentionJob *job = argument;
     int first = first_visible(job->layer, job->position);
@@ -67,7 +86,7 @@ static void attend_heads(void *argument, int begin, int end) {
         float *scores = arena.scores[head];
         const float *q = arena.q + head * MODEL_HEAD_DIM;
         KERNEL(attention_scores)(q, keys, MODEL_ATTENTION_SCALE, scores, MODEL_HEAD_DIM, n);
-        float total = KERNEL(exp_shifted)(scores, maximum_of(scores, n), 1.0f, n);
+        float total = exponentials(job->layer, head, scores, n);
         KERNEL(attention_mix)(scores, values, total, arena.h + head * MODEL_VALUE_DIM, MODEL_VALUE_DIM, n);
     }
 }
@@ -80,7 +99,7 @@ static void project_out(void *argument, int begin, int end) {
 colibri_status attention_block(int layer, int position) {
     Activation quantized = ACTIVATION_OF(arena.input);
     AttentionJob job = {&model_layers[layer], {arena.h, &quantized}, layer, position};
-    KERNEL(rms_norm)(arena.x, job.layer->attn_norm, arena.h, MODEL_DIM, MODEL_RMS_EPS);
+    NORMALISE_X(job.layer->attn_norm);
     KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
     project_qkv(job.layer, job.input);
     adjust_qkv(job.layer);

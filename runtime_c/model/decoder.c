@@ -5,6 +5,7 @@
 #include "model/attention.h"
 #include "model/embedding.h"
 #include "model/ffn.h"
+#include "model/norm.h"
 #include "model/product.h"
 #include "port/threads.h"
 #include "store/model_tables.h"
@@ -58,14 +59,25 @@ static void divide_logits(float logits[MODEL_VOCAB_SIZE]) {
 }
 #endif
 
+#ifdef MODEL_HEAD_BIAS
+static void add_head_bias(float logits[MODEL_VOCAB_SIZE]) {
+    KERNEL(add)(logits, model_lm_head_bias, MODEL_VOCAB_SIZE);
+}
+#else
+static void add_head_bias(float logits[MODEL_VOCAB_SIZE]) {
+    (void)logits;
+}
+#endif
+
 static colibri_status output_head(void) {
     Activation quantized = ACTIVATION_OF(arena.input);
     Input input = {arena.h, &quantized};
-    KERNEL(rms_norm)(arena.x, model_final_norm, arena.h, MODEL_DIM, MODEL_RMS_EPS);
+    NORMALISE_X(model_final_norm);
     if (MODEL_LM_HEAD_FORMAT != FORMAT_F16) {
         KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
     }
     threads_run(head_panels, &input, panels_of(MODEL_VOCAB_SIZE));
+    add_head_bias(arena.logits);
     divide_logits(arena.logits);
     return check_finite(arena.logits, MODEL_VOCAB_SIZE);
 }

@@ -1,6 +1,7 @@
 #include "model/dense.h"
 
 #include "model/arena.h"
+#include "model/swiglu.h"
 #include "port/threads.h"
 
 #ifdef MODEL_DENSE_FORMAT
@@ -17,7 +18,7 @@ static void hidden_panels(void *argument, int begin, int end) {
     int row = begin * PANEL_ROWS;
     product(MODEL_DENSE_FORMAT, &job->ffn->gate, job->input, arena.dense_gate, begin, end);
     product(MODEL_DENSE_FORMAT, &job->ffn->up, job->input, arena.dense_up, begin, end);
-    KERNEL(swiglu)(arena.dense_gate + row, arena.dense_up + row, last_row_of(&job->ffn->gate, end) - row);
+    gate_hidden(arena.dense_gate + row, arena.dense_up + row, last_row_of(&job->ffn->gate, end) - row);
 }
 
 static void output_panels(void *argument, int begin, int end) {

@@ -5,7 +5,7 @@
 #include "model/product.h"
 #include "store/model_tables.h"
 
-/* out[MODEL_DIM] = W_down(silu(W_gate h) * (W_up h)); `input` is h[MODEL_DIM], quantized. */
+/* out[MODEL_DIM] = W_down(gated(W_gate h, W_up h)), see swiglu.h; `input` is h[MODEL_DIM], quantized. */
 void dense_forward(const Ffn *ffn, Input input, float *out);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "model/arena.h"
 #include "model/product.h"
+#include "model/swiglu.h"
 #include "port/threads.h"
 #include "store/model_tables.h"
 #include "trace/hooks.h"
@@ -20,13 +21,23 @@ typedef struct {
     Activation hidden[MODEL_TOP_K];
 } ExpertsJob;
 
-/* Panels first .. last-1 of silu(W_gate h) * (W_up h) of one chosen expert. */
+/* y[row .. row + n - 1] += bias of a projection, where experts have biases. */
+#ifdef MODEL_EXPERT_BIAS
+#define ADD_BIAS(y, expert, part, row, n) KERNEL(add)((y) + (row), (expert)->part##_bias + (row), n)
+#else
+#define ADD_BIAS(y, expert, part, row, n) (void)0
+#endif
+
+/* Panels first .. last-1 of the hidden vector of one chosen expert. */
 static void gate_and_up(const ExpertsJob *job, int rank, int first, int last) {
     const Ffn *expert = job->experts[rank];
     product(MODEL_EXPERT_FORMAT, &expert->gate, job->input, arena.gate[rank], first, last);
     product(MODEL_EXPERT_FORMAT, &expert->up, job->input, arena.up[rank], first, last);
     int row = first * PANEL_ROWS;
-    KERNEL(swiglu)(arena.gate[rank] + row, arena.up[rank] + row, last_row_of(&expert->gate, last) - row);
+    int n = last_row_of(&expert->gate, last) - row;
+    ADD_BIAS(arena.gate[rank], expert, gate, row, n);
+    ADD_BIAS(arena.up[rank], expert, up, row, n);
+    gate_hidden(arena.gate[rank] + row, arena.up[rank] + row, n);
 }
 
 /* The chosen experts' hidden panels laid end to end, so that the threads share one job a layer. */
@@ -51,10 +62,21 @@ static void output_panels(void *argument, int begin, int end) {
         trace_share_begin(start_ticks);
         Input hidden = {arena.gate[rank], &job->hidden[rank]};
         product(MODEL_EXPERT_FORMAT, &job->experts[rank]->down, hidden, arena.down[rank], begin, end);
+        ADD_BIAS(arena.down[rank], job->experts[rank], down, row, n);
         KERNEL(add_scaled)(arena.mixed + row, arena.down[rank] + row, arena.routing.weights[rank], n);
         trace_share_end(start_ticks, rank);
     }
 }
+
+#ifdef MODEL_ROUTER_BIAS
+static void add_router_bias(const Layer *layer) {
+    KERNEL(add)(arena.router_logits, layer->router_bias, MODEL_N_EXPERTS);
+}
+#else
+static void add_router_bias(const Layer *layer) {
+    (void)layer;
+}
+#endif
 
 #ifdef MODEL_SELECTION_BIAS
 static const float *selection_bias(const Layer *layer) {
@@ -71,6 +93,7 @@ colibri_status experts_forward(int layer, Activation *quantized) {
     const Layer *tables = &model_layers[layer];
     ExpertsJob job = {.input = {arena.h, quantized}};
     KERNEL(matvec_f32)(&tables->router, arena.h, arena.router_logits, 0, MODEL_N_EXPERTS);
+    add_router_bias(tables);
     colibri_status status = route(arena.router_logits, selection_bias(tables), &arena.routing);
     if (status != COLIBRI_OK) {
         return status;

@@ -4,6 +4,7 @@
 #include "model/arena.h"
 #include "model/dense.h"
 #include "model/experts.h"
+#include "model/norm.h"
 #include "model/residual.h"
 #include "store/model_tables.h"
 #include "trace/hooks.h"
@@ -80,7 +81,7 @@ colibri_status ffn_block(int layer) {
     const Layer *tables = &model_layers[layer];
     Activation quantized = ACTIVATION_OF(arena.input);
     colibri_status status = COLIBRI_OK;
-    KERNEL(rms_norm)(arena.x, tables->ffn_norm, arena.h, MODEL_DIM, MODEL_RMS_EPS);
+    NORMALISE_X(tables->ffn_norm);
     if (is_dense(tables)) {
         dense_block(tables, &quantized);
     } else {

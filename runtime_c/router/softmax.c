@@ -1,5 +1,6 @@
 #include "router/weigh.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -51,6 +52,28 @@ void score_experts(const float logits[MODEL_N_EXPERTS], float scores[MODEL_N_EXP
     memcpy(scores, logits, MODEL_N_EXPERTS * sizeof(float));
 }
 
+#ifdef MODEL_SCORING_SPARSEMIXER
+/* Whether a logit falls short of the best one by too large a part of the larger magnitude. 0 / 0 does not. */
+static bool is_far(float best, float logit) {
+    float magnitude = logit < 0.0f ? -logit : logit;
+    float size = magnitude > best ? magnitude : best;
+    return (best - logit) / size > MODEL_ROUTER_THRESHOLD;
+}
+
+/* Each expert's share among those that are not chosen before it and come close to it. */
+void weigh_experts(const float logits[MODEL_N_EXPERTS], Routing *out) {
+    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+        float best = logits[out->experts[rank]];
+        uint64_t sum = 0; /* >= 2^30: the expert itself is close */
+        for (int e = 0; e < MODEL_N_EXPERTS; e++) {
+            bool is_taken = rank > 0 && e == out->experts[0];
+            sum += is_taken || is_far(best, logits[e]) ? 0 : exp2_negative(distance(best, logits[e]));
+        }
+        uint64_t p = (((uint64_t)ONE_Q30 << 30) + sum / 2) / sum;
+        out->weights[rank] = (float)(uint32_t)p * 0x1p-30f;
+    }
+}
+#else
 /* What the weights are normalised over, and the largest logit of it: the chosen experts, or all of them. */
 #if MODEL_NORM_TOPK
 static uint64_t normaliser(const float logits[MODEL_N_EXPERTS], const int experts[MODEL_TOP_K], float *maximum) {
@@ -85,4 +108,5 @@ void weigh_experts(const float logits[MODEL_N_EXPERTS], Routing *out) {
         out->weights[rank] = (float)(uint32_t)p * 0x1p-30f;
     }
 }
+#endif
 #endif

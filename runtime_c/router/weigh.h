@@ -1,5 +1,6 @@
-/* From logits to scores, and from the scores of the chosen experts to their weights: by softmax (softmax.c) or, with
- * MODEL_SCORING_SIGMOID, by sigmoid (sigmoid.c). */
+/* From logits to scores, and from the scores of the chosen experts to their weights: by softmax over them, over
+ * all or, with MODEL_SCORING_SPARSEMIXER, over those that come close (softmax.c); with MODEL_SCORING_SIGMOID, by
+ * sigmoid (sigmoid.c). */
 #ifndef COLIBRI_ROUTER_WEIGH_H
 #define COLIBRI_ROUTER_WEIGH_H
 

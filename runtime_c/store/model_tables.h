@@ -9,12 +9,21 @@ typedef struct {
     Matrix gate; /* [H, MODEL_DIM] */
     Matrix up;
     Matrix down; /* [MODEL_DIM, H] */
+#ifdef MODEL_EXPERT_BIAS
+    const float *gate_bias; /* [H]; all three NULL but in experts */
+    const float *up_bias;
+    const float *down_bias; /* [MODEL_DIM] */
+#endif
 } Ffn;
 
 /* Vectors are f32. A member of a feature is there only where the model has the feature (model_config.h). */
 typedef struct {
     const float *attn_norm; /* [MODEL_DIM] */
     const float *ffn_norm;
+#ifdef MODEL_LAYER_NORM
+    const float *attn_norm_bias; /* [MODEL_DIM] */
+    const float *ffn_norm_bias;
+#endif
     Matrix q; /* [MODEL_N_HEADS * MODEL_HEAD_DIM, MODEL_DIM, or MODEL_Q_RANK] */
     Matrix k; /* [MODEL_N_KV_HEADS * MODEL_HEAD_DIM, MODEL_DIM]; latent: without the part that turns, MODEL_KV_RANK */
     Matrix v; /* [MODEL_N_KV_HEADS * MODEL_VALUE_DIM, MODEL_DIM, or MODEL_KV_RANK] */
@@ -40,6 +49,9 @@ typedef struct {
     const float *q_norm; /* [MODEL_HEAD_DIM], or [rows of q] */
     const float *k_norm;
 #endif
+#ifdef MODEL_ATTENTION_SINKS
+    const float *sinks; /* [MODEL_N_HEADS] */
+#endif
 #ifdef MODEL_MIXED_WINDOWS
     int window; /* positions that a token sees, itself included; 0: all */
 #endif
@@ -48,6 +60,9 @@ typedef struct {
 #endif
 #ifdef MODEL_HAS_EXPERTS
     Matrix router; /* f32 [MODEL_N_EXPERTS, MODEL_DIM]; empty in a dense layer, as all that follows */
+#endif
+#ifdef MODEL_ROUTER_BIAS
+    const float *router_bias; /* [MODEL_N_EXPERTS] */
 #endif
 #ifdef MODEL_SELECTION_BIAS
     const float *selection_bias; /* [MODEL_N_EXPERTS] */
@@ -67,6 +82,12 @@ extern const Ffn model_experts[MODEL_N_LAYERS][MODEL_N_EXPERTS];
 extern const Matrix model_embedding; /* [MODEL_VOCAB_SIZE, MODEL_DIM] */
 extern const Matrix model_lm_head;   /* the same matrix where embeddings are tied */
 extern const float *const model_final_norm;
+#ifdef MODEL_LAYER_NORM
+extern const float *const model_final_norm_bias; /* [MODEL_DIM] */
+#endif
+#ifdef MODEL_HEAD_BIAS
+extern const float *const model_lm_head_bias; /* [MODEL_VOCAB_SIZE] */
+#endif
 extern const float model_inv_freq[MODEL_ROTARY_DIM / 2]; /* RoPE frequencies */
 extern const int model_eos_ids[MODEL_N_EOS];
 

@@ -44,7 +44,7 @@ PUBLISHED = {
 }
 FAMILIES = (
     "supported: deepseek, deepseek_v2, deepseek_v3, glm4_moe, granitemoe, granitemoeshared, llama, mixtral, olmoe, "
-    "qwen2, qwen2_moe, qwen3, qwen3_moe"
+    "phimoe, qwen2, qwen2_moe, qwen3, qwen3_moe"
 )
 # What older versions of transformers put into every config.json.
 VERBOSE_DEFAULTS = {

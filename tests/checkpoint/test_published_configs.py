@@ -77,6 +77,22 @@ DEEPSEEK_MOE_16B = {
     "tie_word_embeddings": False, "torch_dtype": "bfloat16", "transformers_version": "4.36.0", "use_cache": True,
     "vocab_size": 102400,
 }  # fmt: skip
+PHI_3_5_MOE: dict[str, Any] = {
+    "architectures": ["PhiMoEForCausalLM"], "attention_bias": True, "attention_dropout": 0.0,
+    "auto_map": {"AutoConfig": "configuration_phimoe.PhiMoEConfig"},
+    "bos_token_id": 1, "eos_token_id": 32000, "hidden_act": "silu", "hidden_dropout": 0.0, "hidden_size": 4096,
+    "initializer_range": 0.02, "input_jitter_noise": 0.01, "intermediate_size": 6400, "lm_head_bias": True,
+    "max_position_embeddings": 131072, "model_type": "phimoe", "num_attention_heads": 32, "num_experts_per_tok": 2,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 16,
+    "original_max_position_embeddings": 4096, "output_router_logits": False, "rms_norm_eps": 1e-05, "rope_scaling": {
+        "long_factor": [1.0 + 0.5 * i for i in range(64)], "long_mscale": 1.243163121016122,
+        "original_max_position_embeddings": 4096, "short_factor": [1.0] * 32 + [1.05 + 0.01 * i for i in range(32)],
+        "short_mscale": 1.243163121016122, "type": "longrope",
+    },
+    "rope_theta": 10000.0, "router_aux_loss_coef": 0.0, "router_jitter_noise": 0.01, "sliding_window": 131072,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16", "transformers_version": "4.43.3", "use_cache": True,
+    "vocab_size": 32064,
+}  # fmt: skip
 LLAMA_3_2_1B = {
     "architectures": ["LlamaForCausalLM"], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 128000,
     "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
@@ -132,6 +148,11 @@ PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"n_experts": 64, "top_k": 6, "dense_layers": (0,), "dense_hidden_dim": 10944, "shared_hidden_dim": 2816,
          "norm_topk": False, "scoring": Scoring.SOFTMAX, "shared_gate": False},
     ),
+    "Phi-3.5-MoE-instruct": (
+        PHI_3_5_MOE,
+        {"n_experts": 16, "top_k": 2, "scoring": Scoring.SPARSEMIXER, "router_jitter": 0.01, "layer_norm": True,
+         "head_bias": True, "qkv_bias": True, "o_bias": True, "rope_factor": 1.243163121016122, "max_context": 4096},
+    ),
     "Llama-3.2-1B": (
         LLAMA_3_2_1B,
         {"n_experts": 0, "top_k": 0, "dense_layers": tuple(range(16)), "dense_hidden_dim": 8192, "tied_embeddings": True},
@@ -174,6 +195,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "layer types": (
         {**QWEN2_5_0_5B, "layer_types": ["linear_attention"] * 24},
         '"layer_types" = ["linear_attention"',
+    ),
+    "phimoe of three": ({**PHI_3_5_MOE, "num_experts_per_tok": 3}, '"num_experts_per_tok" = 3 is not supported'),
+    "phimoe yarn": (
+        {**PHI_3_5_MOE, "rope_scaling": {"type": "yarn", "factor": 4.0}},
+        'rope_scaling: "rope_type" = "yarn" is not supported',
+    ),
+    "phimoe without mscale": (
+        {**PHI_3_5_MOE, "rope_scaling": {**PHI_3_5_MOE["rope_scaling"], "short_mscale": None}},
+        '"short_mscale" is missing',
     ),
     "unknown key": ({**GLM_4_5_AIR, "index_topk": 64}, 'unknown key "index_topk" = 64 may change the mathematics'),
     "clip of text": ({**OLMOE_1B_7B, "clip_qkv": "8"}, '"clip_qkv" = "8" is not supported'),

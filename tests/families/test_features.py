@@ -114,6 +114,13 @@ def test_a_model_without_a_feature_has_nothing_of_it(
         "SCORING",
         "TOP_GROUPS",
         "_SCALE ",
+        "norm_bias",
+        "sinks",
+        "router_bias",
+        "up_bias",
+        "SWIGLU",
+        "head_bias",
+        "ROUTER_THRESHOLD",
     }
     plain = write_model_folder(random_quantized(), tmp_path / "plain-model")
     tree = render.render_tree(plain, board, toolchain, OPTIONS, GOLDEN, TOKENIZER, tmp_path / "plain")

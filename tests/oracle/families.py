@@ -60,6 +60,10 @@ _DEEPSEEK: Keys = {
     "n_routed_experts": 8, "num_experts_per_tok": 2, "n_shared_experts": 2, "first_k_dense_replace": 1,
     "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 12,
 }  # fmt: skip
+_PHIMOE: Keys = {
+    "head_dim": 16, "intermediate_size": 96, "num_local_experts": 8, "num_experts_per_tok": 2, "attention_bias": True,
+    "lm_head_bias": True,
+}  # fmt: skip
 _DENSE: Keys = {"intermediate_size": 112}
 
 
@@ -143,6 +147,18 @@ CONFIGURATIONS: dict[str, tuple[str, Keys]] = {
         "deepseek_v3",
         {**_DEEPSEEK, "q_lora_rank": 24, "n_group": 2, "topk_group": 1, "rope_interleave": False, "norm_topk_prob": False,
          **_rope("yarn", factor=4.0, original_max_position_embeddings=32, mscale=1.0, mscale_all_dim=1.0)},
+    ),
+    "phimoe-biases": ("phimoe", _PHIMOE),
+    "phimoe-window-no-bias": (
+        "phimoe", {**_PHIMOE, "attention_bias": False, "lm_head_bias": False, "sliding_window": 6}
+    ),
+    "phimoe-wide-jitter-tied": ("phimoe", {**_PHIMOE, "router_jitter_noise": 0.3, "tie_word_embeddings": True}),
+    "phimoe-no-jitter": ("phimoe", {**_PHIMOE, "router_jitter_noise": 0.0, "num_local_experts": 2}),
+    "phimoe-longrope": (
+        "phimoe",
+        {**_PHIMOE, **_rope("longrope", short_factor=[1.0 + 0.1 * i for i in range(8)],
+                            long_factor=[2.0 + i for i in range(8)], short_mscale=1.25, long_mscale=1.5,
+                            original_max_position_embeddings=64)},
     ),
     "llama": ("llama", _DENSE),
     "llama-bias-tied": ("llama", {**_DENSE, "attention_bias": True, "tie_word_embeddings": True}),

@@ -29,6 +29,8 @@ def compile_router(folder: Path, config: ModelConfig) -> ctypes.CDLL:
     }
     if config.scoring is Scoring.SIGMOID:
         values["SCORING_SIGMOID"] = 1
+    if config.scoring is Scoring.SPARSEMIXER:
+        values |= {"SCORING_SPARSEMIXER": 1, "ROUTER_THRESHOLD": f"{float(np.float32(2 * config.router_jitter))!r}f"}
     if config.selection_bias:
         values["SELECTION_BIAS"] = 1
     if config.top_groups < config.n_groups:
@@ -116,6 +118,21 @@ def test_every_kind_of_router_equals_the_reference(tmp_path: Path, kind: str, no
         expected = route(logits, config, bias)
         assert tuple(router.out.experts) == expected.experts
         assert np.array(router.out.weights, np.float32).tobytes() == np.array(expected.weights, np.float32).tobytes()
+
+
+@pytest.mark.parametrize(("n_experts", "jitter"), [(12, 0.01), (16, 0.4), (2, 0.0)])
+def test_the_sparse_mixer_equals_the_reference(tmp_path: Path, n_experts: int, jitter: float) -> None:
+    config = router_config(n_experts, 2, False, scoring=Scoring.SPARSEMIXER, router_jitter=jitter)
+    router = Router(tmp_path, config)
+    shared = 0
+    for logits in sample_logits(n_experts):
+        assert router(logits) == 0
+        with np.errstate(over="ignore"):
+            expected = route(logits, config)
+        assert tuple(router.out.experts) == expected.experts
+        assert np.array(router.out.weights, np.float32).tobytes() == np.array(expected.weights, np.float32).tobytes()
+        shared += expected.weights != (1.0, 1.0)
+    assert shared > 10 or n_experts == 2, "experts that come close are never seen"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -29,6 +29,22 @@ FEATURES: dict[str, dict[str, Any]] = {
     "softmax-groups": {"n_experts": 12, "top_k": 3, "n_groups": 4, "top_groups": 2, "norm_topk": False},
     "latent": {"kv_rank": 20, "rotary_dim": 2, "value_dim": 10, "n_kv_heads": 3, "rope_interleaved": True},
     "latent-queries": {"kv_rank": 40, "q_rank": 36, "rotary_dim": 4, "value_dim": 4, "n_kv_heads": 3},
+    "layer-norm": {"layer_norm": True},
+    "sparse-mixer": {"n_experts": 12, "scoring": Scoring.SPARSEMIXER, "router_jitter": 0.2, "norm_topk": False},
+    "phimoe": {
+        "layer_norm": True, "qkv_bias": True, "o_bias": True, "head_bias": True, "rope_factor": 1.25, "norm_topk": False,
+        "scoring": Scoring.SPARSEMIXER, "router_jitter": 0.01, "sliding_window": 6, "rope_frequencies": (0.9, 0.4, 0.1),
+    },
+    "head-bias-divided": {"head_bias": True, "logits_divisor": 6.0},
+    "sinks": {"attention_sinks": True, "sliding_window": 4},
+    "router-bias": {"router_bias": True, "n_experts": 12, "top_k": 3},
+    "expert-biases": {"expert_bias": True},
+    "clamped-swiglu": {"swiglu_limit": 0.75, "swiglu_alpha": 1.702, "shared_hidden_dim": 33},
+    "gpt-oss": {
+        "expert_bias": True, "router_bias": True, "attention_sinks": True, "qkv_bias": True, "o_bias": True,
+        "swiglu_limit": 1.0, "swiglu_alpha": 1.702, "sliding_window": 3, "full_layers": (1,), "rope_factor": 1.25,
+        "hidden_dim": 150,
+    },
     "many-experts": {"n_experts": 60, "top_k": 16, "hidden_dim": 16},
 }  # fmt: skip
 

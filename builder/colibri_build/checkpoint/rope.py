@@ -58,8 +58,11 @@ class _Given:
         return value
 
 
-def read_rope(keys: ConfigKeys, head_dim: int, *, theta: float, partial: float = 1.0) -> Rope:
-    """Read every key that concerns RoPE. `theta` and `partial` are the class's defaults. Raises CheckpointError."""
+def read_rope(keys: ConfigKeys, head_dim: int, *, theta: float, partial: float = 1.0, mscale: bool = False) -> Rope:
+    """Read every key that concerns RoPE. `theta` and `partial` are the class's defaults. Raises CheckpointError.
+
+    mscale: the class takes the factor of sine and cosine from `short_mscale` (`long_mscale` beyond the original context).
+    """
     max_context = keys.size("max_position_embeddings")
     original = keys.size("original_max_position_embeddings", default=0) or None
     scaling, given_theta, given_partial = _merged(keys)
@@ -74,10 +77,11 @@ def read_rope(keys: ConfigKeys, head_dim: int, *, theta: float, partial: float =
         )
     kind = scaling.take("rope_type") or scaling.take("type") or "default"
     scaling.take("type")
-    if not isinstance(kind, str) or kind not in _RULES:
-        raise scaling.refused("rope_type", kind, ", ".join(_RULES))
+    rules = _MSCALE_RULES if mscale else _RULES
+    if not isinstance(kind, str) or kind not in rules:
+        raise scaling.refused("rope_type", kind, ", ".join(rules))
     given = _Given(scaling, given_theta or theta, rotary_dim, max_context, original)
-    frequencies, factor, limit = _RULES[kind](given)
+    frequencies, factor, limit = rules[kind](given)
     scaling.finish()
     listed = () if frequencies is None else tuple(float(value) for value in frequencies.astype(np.float32))
     return Rope(given.theta, 0 if rotary_dim == head_dim else rotary_dim, listed, factor, limit)
@@ -201,6 +205,13 @@ def _longrope(given: _Given) -> tuple[F64, float, int]:
     return given.base() / _factors(given, "short_factor"), attention, original
 
 
+def _longrope_mscale(given: _Given) -> tuple[F64, float, int]:
+    """LongRoPE with the factor that the configuration names."""
+    frequencies, _, limit = _longrope(given)
+    given.number("long_mscale")
+    return frequencies, given.number("short_mscale"), limit
+
+
 def _factors(given: _Given, key: str) -> F64:
     value = given.scaling.take(key)
     ok = isinstance(value, list) and all(isinstance(item, int | float) and item > 0 for item in value)
@@ -217,3 +228,4 @@ _RULES: Mapping[str, Rule] = {
     "llama3": _llama3,
     "longrope": _longrope,
 }
+_MSCALE_RULES: Mapping[str, Rule] = {"default": _default, "longrope": _longrope_mscale}

@@ -89,9 +89,11 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("kv_rank", "q_rank", "value_dim"), _COUNT),
     **dict.fromkeys(("dense_hidden_dim", "shared_hidden_dim"), _COUNT),
     **dict.fromkeys(("norm_topk", "tied_embeddings", "rope_interleaved", "qkv_bias", "o_bias"), _FLAG),
-    **dict.fromkeys(("shared_gate", "selection_bias"), _FLAG),
+    **dict.fromkeys(("shared_gate", "selection_bias", "layer_norm", "attention_sinks"), _FLAG),
+    **dict.fromkeys(("router_bias", "expert_bias", "head_bias"), _FLAG),
     **dict.fromkeys(("rms_eps", "attention_scale", "clip_qkv", "rope_factor", "routed_scale"), _POSITIVE),
     **dict.fromkeys(("embedding_scale", "residual_scale", "logits_divisor"), _POSITIVE),
+    **dict.fromkeys(("router_jitter", "swiglu_limit", "swiglu_alpha"), _POSITIVE),
     **dict.fromkeys(("n_groups", "top_groups"), _SIZE),
     **dict.fromkeys(("full_layers", "dense_layers"), _LAYERS),
     "rope_theta": ("a finite number, 1 or more", lambda value: _is_positive(value) and value >= 1),
@@ -130,6 +132,11 @@ def _relations(c: ModelConfig) -> list[tuple[str, str, bool]]:
         ("n_groups", f"a divisor of n_experts = {c.n_experts}", c.n_experts % c.n_groups == 0),
         ("top_groups", f"1..n_groups = {c.n_groups}", c.top_groups <= c.n_groups),
         ("top_k", f"at most the experts of {c.top_groups} groups", _groups_suffice(c)),
+        ("scoring", "without norm_topk, groups and selection_bias, and top_k 2, for sparsemixer", _mixer_fits(c)),
+        ("router_jitter", "0 without sparsemixer", c.scoring is Scoring.SPARSEMIXER or c.router_jitter == 0),
+        ("swiglu_alpha", "above 0 with swiglu_limit, else 0", (c.swiglu_alpha > 0) == (c.swiglu_limit > 0)),
+        ("router_bias", "false where no layer has experts", n_moe > 0 or not c.router_bias),
+        ("expert_bias", "false where no layer has experts", n_moe > 0 or not c.expert_bias),
         ("group_score", "max where a group has one expert", _group_score_fits(c)),
         ("eos_ids", f"a list of ids 0..{high}", _are_ids(c.eos_ids, high)),
         ("bos_id", f"null or an id 0..{high}", c.bos_id is None or 0 <= c.bos_id <= high),
@@ -146,6 +153,11 @@ def _latent_fits(c: ModelConfig) -> bool:
 
 def _groups_suffice(c: ModelConfig) -> bool:
     return c.top_k <= c.n_experts // c.n_groups * c.top_groups
+
+
+def _mixer_fits(c: ModelConfig) -> bool:
+    plain = c.top_k == 2 and not c.norm_topk and c.n_groups == 1 and not c.selection_bias
+    return plain or c.scoring is not Scoring.SPARSEMIXER
 
 
 def _group_score_fits(c: ModelConfig) -> bool:

@@ -5,7 +5,8 @@
                                     is clamped
     ffn_norm  -> gate, up of all experts, or of the dense part       one scale; the router, which stays f32, and the
                                     shared experts take it too
-    up        -> down               one scale an expert or dense part, since silu(gate) * up is linear in up
+    up        -> down               one scale an expert or dense part, since silu(gate) * up is linear in up; none with
+                                    a clamped SwiGLU, which is not
 
 Statistics come from the original weights: layer l sees the activations of the unquantized layers before it, so one
 pass over the calibration text serves all searches and an error in one layer cannot mislead the next. Multiplying a row
@@ -120,7 +121,8 @@ class _Sites:
         is_dense = self.config.is_dense(self.layer)
         if is_dense:
             yield self._dense_gate_up(activations.ffn_in)
-        if activations.dense_hidden is not None:
+        is_linear = not self.config.swiglu_limit  # in up
+        if activations.dense_hidden is not None and is_linear:
             part = "dense" if is_dense else "shared"
             down = self._projection(f"{part}.down", collect(activations.dense_hidden, self.options.group_size))
             yield self._site(Kind.DENSE, f"{part}.up", (down,), down.stats.mean_abs, (down.name,))
@@ -128,7 +130,7 @@ class _Sites:
             return
         trusted = [e for e, seen in enumerate(experts) if seen.down.tokens >= self.options.expert_token_threshold]
         yield self._gate_up(activations.ffn_in, experts, trusted)
-        for expert in trusted:
+        for expert in trusted if is_linear else ():
             down = self._projection(f"experts.{expert}.down", experts[expert].down)
             yield self._site(Kind.EXPERT, f"experts.{expert}.up", (down,), experts[expert].down.mean_abs, (down.name,))
 

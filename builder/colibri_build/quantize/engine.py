@@ -77,7 +77,7 @@ class Quantizer:
             x, plan = self._plan(index, x, lengths)
             for name, values in plan.weights.items():
                 yield prefix + name, self._quantized(prefix + name, values, plan.shrink.get(name))
-        for name in ("final_norm", "lm_head"):
+        for name in ("final_norm", "final_norm_bias", "lm_head", "lm_head_bias"):
             if name in self.specs:
                 yield name, self._quantized(name, self._load(name))
 

@@ -55,6 +55,14 @@ def rms_norm(x: F32, weight: F32, eps: float) -> F32:
     return np.asarray((x / np.sqrt(mean + eps)[:, None].astype(np.float32)) * weight, np.float32)
 
 
+def stream_norm(config: ModelConfig, tensors: Mapping[str, F32], name: str, x: F32) -> F32:
+    """A norm of the residual stream over rows of x [N, dim]."""
+    if not config.layer_norm:
+        return rms_norm(x, tensors[name], config.rms_eps)
+    mean = (tree_sum(x.astype(np.float64)) / x.shape[-1])[:, None].astype(np.float32)
+    return rms_norm(x - mean, tensors[name], config.rms_eps) + tensors[f"{name}_bias"]
+
+
 def rotate(x: F32, config: ModelConfig) -> F32:
     """RoPE over x [T, heads, head_dim], positions 0..T-1, as the configuration pairs and scales it."""
     frequencies = rope_frequencies(config).astype(np.float64)
@@ -69,8 +77,11 @@ def _visible(length: int, window: int) -> NDArray[np.bool_]:
     return (distance >= 0) & ((distance < window) if window else np.True_)
 
 
-def _attend(config: ModelConfig, window: int, q: F32, k: F32, v: F32) -> F32:
-    """Causal attention of one sequence: q [T, n_heads, head_dim], k and v [T, n_kv_heads, head_dim] -> as q."""
+def _attend(config: ModelConfig, window: int, q: F32, k: F32, v: F32, sinks: F32) -> F32:
+    """Causal attention of one sequence: q [T, n_heads, head_dim], k and v [T, n_kv_heads, head_dim] -> as q.
+
+    sinks [n_heads]: logits that take a share of their own; -inf: none.
+    """
     q, k = rotate(q, config), rotate(k, config)
     visible = _visible(len(q), window)
     scale = np.float32(attention_scale(config))
@@ -80,16 +91,18 @@ def _attend(config: ModelConfig, window: int, q: F32, k: F32, v: F32) -> F32:
         heads = slice(kv * shared, (kv + 1) * shared)
         scores = linear(q[:, heads].transpose(1, 0, 2), k[None, :, kv]) * scale
         scores = np.where(visible, scores, np.float32(-np.inf))
-        weights = np.where(visible, numbers.exp(scores - scores.max(axis=-1, keepdims=True)), np.float32(0))
-        weights = weights / tree_sum(weights)[..., None].astype(np.float32)
+        sink = sinks[heads, None, None]
+        most = np.maximum(scores.max(axis=-1, keepdims=True), sink)
+        weights = np.where(visible, numbers.exp(scores - most), np.float32(0))
+        lost = np.where(np.isfinite(sink), numbers.exp(sink - most), np.float32(0))
+        weights = weights / (tree_sum(weights)[..., None] + lost).astype(np.float32)
         out[:, heads] = linear(weights, v[None, :, kv].transpose(0, 2, 1)).transpose(1, 0, 2)
     return out
 
 
 def _heads(config: ModelConfig, layer: Layer, name: str, x: F32) -> F32:
     """Queries, keys or values [N, heads, head_dim] before RoPE."""
-    y = linear(x, layer[name])
-    y = y + layer[f"{name}_bias"] if config.qkv_bias else y
+    y = _projected(layer, name, x)
     normed = name != "v"
     if config.qk_norm is QkNorm.WHOLE and normed:
         y = rms_norm(y, layer[f"{name}_norm"], config.rms_eps)
@@ -117,16 +130,19 @@ def _attention(config: ModelConfig, index: int, layer: Layer, x: F32, lengths: S
     """Input of the output projection [N, out_dim]."""
     q, k, v = _latent_heads(config, layer, x) if config.kv_rank else (_heads(config, layer, n, x) for n in "qkv")
     out, start = np.empty((len(x), config.n_heads, config.v_head_dim), np.float32), 0
+    sinks = layer["sinks"] if config.attention_sinks else np.full(config.n_heads, -np.inf, np.float32)
     for length in lengths:
         part = slice(start, start + length)
-        out[part] = _attend(config, window_of(config, index), q[part], k[part], v[part])
+        out[part] = _attend(config, window_of(config, index), q[part], k[part], v[part], sinks)
         start += length
     return out.reshape(len(x), -1)
 
 
 def route(config: ModelConfig, layer: Layer, x: F32) -> tuple[NDArray[np.int64], F32]:
     """Chosen experts [N, top_k], best first, ties to the lower index, and their weights [N, top_k]."""
-    logits = linear(x, layer["router"])
+    logits = _projected(layer, "router", x)
+    if config.scoring is Scoring.SPARSEMIXER:
+        return _mix_sparsely(logits, config.router_jitter)
     if config.scoring is Scoring.SIGMOID:
         shares = numbers.sigmoid(logits)
     else:
@@ -138,6 +154,22 @@ def route(config: ModelConfig, layer: Layer, x: F32) -> tuple[NDArray[np.int64],
     elif config.scoring is Scoring.SOFTMAX:
         weights = weights / tree_sum(shares)[:, None]
     return chosen.astype(np.int64), np.asarray(weights * config.routed_scale, np.float32)
+
+
+def _mix_sparsely(logits: F32, jitter: float) -> tuple[NDArray[np.int64], F32]:
+    """Two experts [N, 2], each weighed by its softmax share among those that come close to it."""
+    left, chosen, weights = logits.copy(), [], []
+    for _ in range(2):
+        best = left.argmax(axis=-1)[:, None]
+        most = np.take_along_axis(left, best, axis=-1)
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is close
+            far = (most - logits) / np.maximum(np.abs(logits), most) > np.float32(2 * jitter)
+        counted = np.isfinite(left) & ~far
+        shares = np.where(counted, numbers.exp(left - most), np.float32(0))
+        chosen.append(best)
+        weights.append(1 / tree_sum(shares)[:, None])
+        np.put_along_axis(left, best, np.float32(-np.inf), axis=-1)
+    return np.concatenate(chosen, axis=1).astype(np.int64), np.concatenate(weights, axis=1).astype(np.float32)
 
 
 def _judged(config: ModelConfig, layer: Layer, shares: F32) -> F32:
@@ -160,17 +192,26 @@ def _experts(config: ModelConfig, layer: Layer, x: F32, on_expert: OnExpert | No
     out = np.zeros_like(x)
     for expert in range(config.n_experts):
         tokens, rank = np.nonzero(chosen == expert)
-        hidden = _hidden(layer, f"experts.{expert}", x[tokens])
+        hidden = _hidden(config, layer, f"experts.{expert}", x[tokens])
         seen = ExpertActivations(expert, tokens, weights[tokens, rank], hidden)
-        out[tokens] += seen.weights[:, None] * linear(hidden, layer[f"experts.{expert}.down"])
+        out[tokens] += seen.weights[:, None] * _projected(layer, f"experts.{expert}.down", hidden)
         if on_expert is not None:
             on_expert(seen)
     return out, chosen
 
 
-def _hidden(layer: Layer, prefix: str, x: F32) -> F32:
+def _projected(layer: Layer, name: str, x: F32) -> F32:
+    """x through a matrix, plus its bias where there is one."""
+    y = linear(x, layer[name])
+    return y + layer[f"{name}_bias"] if f"{name}_bias" in layer else y
+
+
+def _hidden(config: ModelConfig, layer: Layer, prefix: str, x: F32) -> F32:
     """Input of the down projection."""
-    return numbers.silu(linear(x, layer[f"{prefix}.gate"])) * linear(x, layer[f"{prefix}.up"])
+    gate, up = _projected(layer, f"{prefix}.gate", x), _projected(layer, f"{prefix}.up", x)
+    if config.swiglu_limit:
+        return numbers.swiglu_clamped(gate, up, config.swiglu_alpha, config.swiglu_limit)
+    return numbers.silu(gate) * up
 
 
 def _ffn(
@@ -178,12 +219,12 @@ def _ffn(
 ) -> tuple[F32, NDArray[np.int64], F32 | None]:
     """What the feed-forward part adds [N, dim], the choice, and the input of the dense or shared down projection."""
     if config.is_dense(index):
-        hidden = _hidden(layer, "dense", x)
+        hidden = _hidden(config, layer, "dense", x)
         return linear(hidden, layer["dense.down"]), np.zeros((len(x), 0), np.int64), hidden
     out, chosen = _experts(config, layer, x, on_expert)
     if not config.shared_hidden_dim:
         return out, chosen, None
-    hidden = _hidden(layer, "shared", x)
+    hidden = _hidden(config, layer, "shared", x)
     shared = linear(hidden, layer["shared.down"])
     if config.shared_gate:
         shared = numbers.sigmoid(linear(x, layer["shared_gate"])) * shared
@@ -198,12 +239,10 @@ def layer_forward(
     `on_expert` is called for each expert in order, also for one that no token chose (n = 0); never in a dense layer.
     """
     scale = np.float32(config.residual_scale)
-    attention_in = rms_norm(x, layer["attn_norm"], config.rms_eps)
+    attention_in = stream_norm(config, layer, "attn_norm", x)
     attention_out = _attention(config, index, layer, attention_in, lengths)
-    projected = linear(attention_out, layer["o"])
-    projected = projected + layer["o_bias"] if config.o_bias else projected
-    x = x + projected * scale
-    ffn_in = rms_norm(x, layer["ffn_norm"], config.rms_eps)
+    x = x + _projected(layer, "o", attention_out) * scale
+    ffn_in = stream_norm(config, layer, "ffn_norm", x)
     added, chosen, hidden = _ffn(config, index, layer, ffn_in, on_expert)
     return x + added * scale, LayerActivations(attention_in, attention_out, ffn_in, chosen, hidden)
 
@@ -233,5 +272,6 @@ def _forward(config: ModelConfig, tensors: Mapping[str, F32], sequences: Sequenc
     for index in range(config.n_layers):
         x, _ = layer_forward(config, index, take_layer(tensors, config, index), x, lengths)
     head = tensors["embedding" if config.tied_embeddings else "lm_head"]
-    logits = linear(rms_norm(x, tensors["final_norm"], config.rms_eps), head)
+    logits = linear(stream_norm(config, tensors, "final_norm", x), head)
+    logits = logits + tensors["lm_head_bias"] if config.head_bias else logits
     return logits / np.float32(config.logits_divisor)

@@ -11,8 +11,19 @@ from numpy.typing import NDArray
 from colibri_build.artifacts import F32, QkNorm, QuantizedModel, RoutingStep
 from colibri_build.errors import ColibriError
 from colibri_build.model_constants import LATENT_EPS, attention_scale, rope_frequencies, window_of
-from colibri_build.reference.matrix import ReferenceMatrix, embedding_row
-from colibri_build.reference.numbers import dot, exp, lane_sum, rms_norm, rotate, sigmoid, silu, sincos
+from colibri_build.reference.matrix import MatrixCache, embedding_row
+from colibri_build.reference.numbers import (
+    dot,
+    exp,
+    lane_sum,
+    layer_norm,
+    rms_norm,
+    rotate,
+    sigmoid,
+    silu,
+    sincos,
+    swiglu_clamped,
+)
 from colibri_build.reference.router import route
 
 
@@ -40,7 +51,7 @@ class ReferenceModel:
         self._bits = activation_bits
         self._inv_freq = rope_frequencies(model.config)
         self._scale = np.float32(attention_scale(model.config))
-        self._matrices: dict[str, ReferenceMatrix] = {}
+        self._matrices = MatrixCache(model)
         self.reset()
 
     def reset(self) -> None:
@@ -65,6 +76,7 @@ class ReferenceModel:
             x = x + _scaled(self._ffn(layer, self._norm(x, f"layers.{layer}.ffn_norm"), step), c.residual_scale)
         if want_logits:
             logits = self._product("embedding" if c.tied_embeddings else "lm_head", self._norm(x, "final_norm"))
+            logits = logits + self._vector("lm_head_bias") if c.head_bias else logits
             step.logits = logits if c.logits_divisor == 1.0 else logits / np.float32(c.logits_divisor)
             _require_finite(step.logits, "the logits")
         self.position += 1
@@ -74,11 +86,13 @@ class ReferenceModel:
         return np.asarray(self._model.tensors[name].codes.reshape(-1), np.float32)
 
     def _norm(self, x: F32, name: str) -> F32:
-        return rms_norm(x, self._vector(name), self.config.rms_eps)
+        """A norm of the residual stream."""
+        weight, eps = self._vector(name), self.config.rms_eps
+        if self.config.layer_norm:
+            return layer_norm(x, weight, self._vector(f"{name}_bias"), eps)
+        return rms_norm(x, weight, eps)
 
     def _product(self, name: str, x: F32) -> F32:
-        if name not in self._matrices:
-            self._matrices[name] = ReferenceMatrix(self._model.tensors[name], self._model.group_size)
         return self._matrices[name].multiply(x, self._bits)
 
     def _attention(self, layer: int, h: F32) -> F32:
@@ -115,12 +129,12 @@ class ReferenceModel:
         if c.qkv_bias:
             y = y + self._vector(f"{name}_bias")
         if c.qk_norm is QkNorm.WHOLE and part in "qk":
-            y = self._norm(y, f"{name}_norm")
+            y = rms_norm(y, self._vector(f"{name}_norm"), c.rms_eps)
         if c.clip_qkv:
             y = np.clip(y, -np.float32(c.clip_qkv), np.float32(c.clip_qkv))
         heads = y.reshape(-1, c.head_dim)
         if c.qk_norm is QkNorm.HEAD and part in "qk":
-            heads = np.stack([self._norm(head, f"{name}_norm") for head in heads])
+            heads = np.stack([rms_norm(head, self._vector(f"{name}_norm"), c.rms_eps) for head in heads])
         return heads
 
     def _attend(self, layer: int, head: int, q: F32) -> F32:
@@ -131,11 +145,14 @@ class ReferenceModel:
         keys = self._keys[layer, kv_head, first : pos + 1].astype(np.float32)
         values = self._values[layer, kv_head, first : pos + 1].astype(np.float32)
         scores = dot(q[None, :], keys) * self._scale
-        e = exp(scores - np.max(scores))
+        sink = self._vector(f"layers.{layer}.sinks")[head : head + 1] if c.attention_sinks else scores[:0]
+        most = np.max(np.concatenate([scores, sink]))
+        e = exp(scores - most)
         mixed = np.zeros(c.v_head_dim, np.float32)
         for weight, value in zip(e, values, strict=True):
             mixed = mixed + weight * value
-        return np.asarray(mixed / lane_sum(e), np.float32)
+        total = lane_sum(e) + exp(sink - most)[0] if c.attention_sinks else lane_sum(e)
+        return np.asarray(mixed / total, np.float32)
 
     def _ffn(self, layer: int, h: F32, step: Step) -> F32:
         """What the feed-forward part of a layer adds: one dense part, or the chosen and the shared experts."""
@@ -151,19 +168,27 @@ class ReferenceModel:
     def _experts(self, layer: int, h: F32, step: Step) -> F32:
         c, prefix = self.config, f"layers.{layer}"
         logits = self._product(f"{prefix}.router", h)
+        logits = logits + self._vector(f"{prefix}.router_bias") if c.router_bias else logits
         _require_finite(logits, f"the router of layer {layer}")
         bias = self._vector(f"{prefix}.selection_bias") if c.selection_bias else None
         chosen = route(logits, c, bias)
         step.routing.append(chosen)
         y = np.zeros(c.dim, np.float32)
         for expert, weight in zip(chosen.experts, chosen.weights, strict=True):
-            y = y + np.float32(weight) * self._projections(f"{prefix}.experts.{expert}", h)
+            y = y + np.float32(weight) * self._projections(f"{prefix}.experts.{expert}", h, biased=c.expert_bias)
         return y
 
-    def _projections(self, prefix: str, h: F32) -> F32:
-        """down(silu(gate h) * (up h))."""
-        hidden = silu(self._product(f"{prefix}.gate", h)) * self._product(f"{prefix}.up", h)
-        return self._product(f"{prefix}.down", hidden)
+    def _projections(self, prefix: str, h: F32, *, biased: bool = False) -> F32:
+        """down(silu(gate h) * (up h)), or with the clamped SwiGLU."""
+        c = self.config
+
+        def projected(part: str, x: F32) -> F32:
+            y = self._product(f"{prefix}.{part}", x)
+            return y + self._vector(f"{prefix}.{part}_bias") if biased else y
+
+        gate, up = projected("gate", h), projected("up", h)
+        hidden = swiglu_clamped(gate, up, c.swiglu_alpha, c.swiglu_limit) if c.swiglu_limit else silu(gate) * up
+        return projected("down", hidden)
 
 
 def _scaled(x: F32, factor: float) -> F32:

@@ -116,6 +116,19 @@ def rms_norm(x: F32, weight: F32, eps: float) -> F32:
     return np.asarray((x * scale) * weight, np.float32)
 
 
+def layer_norm(x: F32, weight: F32, bias: F32, eps: float) -> F32:
+    """RMSNorm of x less its mean, plus bias, over a vector [n]."""
+    mean = lane_sum(x) / np.float32(x.shape[-1])
+    return np.asarray(rms_norm(np.asarray(x - mean, np.float32), weight, eps) + bias, np.float32)
+
+
+def swiglu_clamped(gate: F32, up: F32, alpha: float, limit: float) -> F32:
+    """(up + 1) * gate / (1 + exp(-(alpha*gate))), gate up to the limit and up within +-limit."""
+    g = np.minimum(gate, np.float32(limit))
+    u = np.clip(up, -np.float32(limit), np.float32(limit))
+    return np.asarray((u + np.float32(1)) * (g / (np.float32(1) + exp(-(np.float32(alpha) * g)))), np.float32)
+
+
 def rotate(heads: F32, cos: F32, sin: F32, *, interleaved: bool) -> F32:
     """RoPE: turn the first rotary_dim elements of heads [..., head_dim] by angles of cos and sin [..., rotary_dim / 2].
 

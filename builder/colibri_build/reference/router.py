@@ -57,7 +57,9 @@ def route(logits: F32, config: ModelConfig, selection_bias: F32 | None = None) -
     if config.top_groups < config.n_groups:
         judged = np.where(allowed_experts(judged, config), judged, np.float32(-np.inf))
     chosen = choose_top_k(judged, config.top_k)
-    if config.scoring is Scoring.SIGMOID:
+    if config.scoring is Scoring.SPARSEMIXER:
+        weights = _mixer_weights(logits, chosen, config.router_jitter)
+    elif config.scoring is Scoring.SIGMOID:
         weights = _sigmoid_weights(scores, chosen, config.norm_topk)
     else:
         weights = _softmax_weights(logits, chosen, config.norm_topk)
@@ -67,11 +69,32 @@ def route(logits: F32, config: ModelConfig, selection_bias: F32 | None = None) -
 
 
 def _softmax_weights(logits: F32, chosen: list[int], norm_topk: bool) -> list[np.float32]:
-    over = chosen if norm_topk else list(range(len(logits)))
+    return _shares(logits, chosen, chosen if norm_topk else list(range(len(logits))))
+
+
+def _shares(logits: F32, chosen: list[int], over: list[int]) -> list[np.float32]:
+    """Softmax weights of the chosen experts, normalised over the experts `over`."""
     maximum = np.max(logits[over])
     e = {i: exp2_negative(_distance(maximum, logits[i])) for i in {*over, *chosen}}
     total = sum(e[i] for i in over)
     return [np.float32(np.float32(((e[i] << 30) + total // 2) // total) * np.float32(2.0**-30)) for i in chosen]
+
+
+def _mixer_weights(logits: F32, chosen: list[int], jitter: float) -> list[np.float32]:
+    """Each expert's share among those that are not chosen before it and come close to it."""
+    weights = []
+    for rank, expert in enumerate(chosen):
+        close = ~_is_far(logits, logits[expert], jitter)
+        close[chosen[:rank]] = False
+        weights += _shares(logits, [expert], [int(i) for i in np.flatnonzero(close)])
+    return weights
+
+
+def _is_far(logits: F32, best: np.float32, jitter: float) -> NDArray[np.bool_]:
+    """[n_experts]: whether a logit falls short of the best one by too large a part of the larger magnitude."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 is not far
+        short = (best - logits) / np.maximum(np.abs(logits), best)
+    return np.asarray(short > np.float32(2 * jitter))
 
 
 def _sigmoid_weights(scores: F32, chosen: list[int], norm_topk: bool) -> list[np.float32]:

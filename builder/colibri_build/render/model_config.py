@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from colibri_build.artifacts import (
     BuildOptions,
+    ChatForm,
     Format,
     Generation,
     GroupScore,
@@ -110,6 +111,8 @@ def _features(config: ModelConfig, formats: Mapping[Kind, Format]) -> tuple[Feat
         (c.kv_rank > 0, "KV_RANK", f"{c.kv_rank}"),
         (c.q_rank > 0, "Q_RANK", f"{c.q_rank}"),
         (c.kv_rank > 0, "LATENT_EPS", c_float(LATENT_EPS)),
+        (c.layer_norm, "LAYER_NORM", "1"),
+        (c.attention_sinks, "ATTENTION_SINKS", "1"),
         (c.qkv_bias, "QKV_BIAS", "1"),
         (c.o_bias, "O_BIAS", "1"),
         (c.qk_norm is QkNorm.HEAD, "QK_NORM_HEAD", "1"),
@@ -119,16 +122,31 @@ def _features(config: ModelConfig, formats: Mapping[Kind, Format]) -> tuple[Feat
         (c.rope_interleaved, "ROPE_INTERLEAVED", "1"),
         (c.rope_factor != 1.0, "ROPE_FACTOR", _float(c.rope_factor)),
         (c.scoring is Scoring.SIGMOID, "SCORING_SIGMOID", "1"),
+        (c.scoring is Scoring.SPARSEMIXER, "SCORING_SPARSEMIXER", "1"),
+        (c.scoring is Scoring.SPARSEMIXER, "ROUTER_THRESHOLD", _float(2 * c.router_jitter)),
+        (c.router_bias, "ROUTER_BIAS", "1"),
         (c.selection_bias, "SELECTION_BIAS", "1"),
+        (c.expert_bias, "EXPERT_BIAS", "1"),
+        (c.swiglu_limit > 0, "SWIGLU_LIMIT", _float(c.swiglu_limit)),
+        (c.swiglu_limit > 0, "SWIGLU_ALPHA", _float(c.swiglu_alpha)),
         (c.top_groups < c.n_groups, "N_GROUPS", f"{c.n_groups}"),
         (c.top_groups < c.n_groups, "TOP_GROUPS", f"{c.top_groups}"),
         (c.top_groups < c.n_groups and c.group_score is GroupScore.BEST_TWO, "GROUP_BEST_TWO", "1"),
         (c.routed_scale != 1.0, "ROUTED_SCALE", _float(c.routed_scale)),
         (c.embedding_scale != 1.0, "EMBEDDING_SCALE", _float(c.embedding_scale)),
         (c.residual_scale != 1.0, "RESIDUAL_SCALE", _float(c.residual_scale)),
+        (c.head_bias, "HEAD_BIAS", "1"),
         (c.logits_divisor != 1.0, "LOGITS_DIVISOR", _float(c.logits_divisor)),
     ]
     return tuple(Feature(name, value) for present, name, value in found if present)
+
+
+def _chat_features(chat: ChatForm | None) -> tuple[Feature, ...]:
+    """Of a build with --chat: what app/chat.h is about."""
+    if chat is None:
+        return ()
+    sizes = {"CHAT_PREFIX_BYTES": len(chat.prefix.encode()), "CHAT_SUFFIX_BYTES": len(chat.suffix.encode())}
+    return tuple(Feature(name, str(value)) for name, value in {"CHAT": 1, **sizes, "CHAT_TRIM": int(chat.trim)}.items())
 
 
 def _float(value: float) -> str:
@@ -163,7 +181,7 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         top_k=config.top_k,
         norm_topk=int(config.norm_topk),
         sliding_window=config.sliding_window,
-        features=_features(config, formats),
+        features=_features(config, formats) + _chat_features(options.chat),
         rms_eps=c_float(config.rms_eps),
         attention_scale=c_float(attention_scale(config)),
         context=options.context,

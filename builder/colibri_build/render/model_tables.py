@@ -21,9 +21,10 @@ from colibri_build.render.banner import banner
 from colibri_build.render.c_text import c_float, c_string, wrapped
 from colibri_build.render.environment import render
 from colibri_build.render.size_checks import SizeCheck, size_checks
-from colibri_build.tensor_specs import FFN_PARTS, layer_specs, routing_specs
+from colibri_build.tensor_specs import FFN_PARTS, dense_specs, layer_specs, routing_specs
 
 TEMPLATE = "model_tables.c.j2"
+_VECTORS = (Kind.NORM, Kind.BIAS)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class EmbeddedArray:
 
 @dataclass(frozen=True)
 class Member:
-    """One member of a `Layer` and its initialiser."""
+    """One member of a `Layer`, or another name, and its initialiser."""
 
     name: str
     value: str
@@ -61,7 +62,7 @@ class ModelTablesContext:
     experts: tuple[LayerExperts, ...]  # of the layers that have some
     embedding: str
     lm_head: str
-    final_norm: str
+    vectors: tuple[Member, ...]  # of the model as a whole
     inv_freq: tuple[str, ...]
     eos_ids: str
     name: str
@@ -86,7 +87,7 @@ def model_tables_source(folder: ModelFolder, golden: Generation) -> str:
         experts=tuple(LayerExperts(layer, tuple(_experts(folder, layer))) for layer in config.expert_layers),
         embedding=_matrix(dense, "embedding"),
         lm_head=_matrix(dense, head),
-        final_norm=_vector(dense, "final_norm"),
+        vectors=tuple(Member(name, _vector(dense, name)) for name in _whole_vectors(config)),
         inv_freq=wrapped((c_float(float(value)) for value in rope_frequencies(config)), 6),
         eos_ids=", ".join(str(token) for token in config.eos_ids),
         name=c_string(str(folder.provenance.get("source", folder.path.name))),
@@ -97,6 +98,12 @@ def model_tables_source(folder: ModelFolder, golden: Generation) -> str:
         golden_hash=f"UINT64_C(0x{int(golden.logits_hash, 16):016x})",
     )
     return render(TEMPLATE, context)
+
+
+def _whole_vectors(config: ModelConfig) -> Iterator[str]:
+    """Vectors of no layer."""
+    found = (spec for spec in dense_specs(config) if not spec.name.startswith("layers."))
+    return (spec.name for spec in found if spec.kind in _VECTORS)
 
 
 def _address(file: FileLayout, offset: int) -> str:
@@ -124,14 +131,17 @@ def _layer(config: ModelConfig, dense: FileLayout, routing: FileLayout, layer: i
             if part == FFN_PARTS[0]:
                 yield Member(name, _ffn(file, spec.name.rpartition(".")[0]))
             elif not part:
-                is_vector = spec.kind in (Kind.NORM, Kind.BIAS)
-                yield Member(name, _vector(file, spec.name) if is_vector else _matrix(file, spec.name))
+                yield Member(name, (_vector if spec.kind in _VECTORS else _matrix)(file, spec.name))
     if config.sliding_window and config.full_layers:
         yield Member("window", str(window_of(config, layer)))
 
 
 def _ffn(file: FileLayout, prefix: str) -> str:
-    parts = (f".{part} = {_matrix(file, f'{prefix}.{part}')}" for part in FFN_PARTS)
+    parts = [f".{part} = {_matrix(file, f'{prefix}.{part}')}" for part in FFN_PARTS]
+    biases = [
+        part.spec.name for part in file.parts if part.spec.name.startswith(f"{prefix}.") and part.spec.kind is Kind.BIAS
+    ]
+    parts += [f".{name.rpartition('.')[2]} = {_vector(file, name)}" for name in biases]
     return f"{{{', '.join(parts)}}}"
 
 

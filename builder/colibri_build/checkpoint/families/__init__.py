@@ -13,13 +13,14 @@ from colibri_build.checkpoint.families.glm4_moe import GLM4_MOE
 from colibri_build.checkpoint.families.granite_moe import GRANITE_MOE, GRANITE_MOE_SHARED
 from colibri_build.checkpoint.families.mixtral import MIXTRAL
 from colibri_build.checkpoint.families.olmoe import OLMOE
+from colibri_build.checkpoint.families.phimoe import PHIMOE
 from colibri_build.checkpoint.families.qwen_moe import QWEN2_MOE, QWEN3_MOE
 
 __all__ = ["FAMILIES", "Family"]
 
 _ALL = (
     *(MIXTRAL, QWEN2_MOE, QWEN3_MOE, OLMOE, GRANITE_MOE, GRANITE_MOE_SHARED, GLM4_MOE, DEEPSEEK_MOE),
-    *(DEEPSEEK_V2, DEEPSEEK_V3),
+    *(DEEPSEEK_V2, DEEPSEEK_V3, PHIMOE),
     *(LLAMA, QWEN2, QWEN3),
 )
 FAMILIES: Mapping[str, Family] = MappingProxyType({family.model_type: family for family in _ALL})

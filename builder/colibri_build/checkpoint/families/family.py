@@ -41,6 +41,7 @@ class Defaults:
     tied_embeddings: bool = False
     kv_heads: int | None = None  # where the key is absent; null always means: as many as heads
     head_dim: int | None = None  # None: dim / n_heads
+    mscale: bool = False  # a scaled RoPE is a longrope, whose factor is short_mscale
     latent: bool = False  # heads have a part that turns, of qk_rope_head_dim, and one that does not
 
 
@@ -58,13 +59,15 @@ class Family:
     names: Names = field(default_factory=Names)
     defaults: Defaults = field(default_factory=Defaults)
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    also_architectures: tuple[str, ...] = ()  # other names of the same class
     ignored: Callable[[str, ModelConfig], bool] = lambda name, config: False
 
     def read_config(self, keys: ConfigKeys) -> ModelConfig:
         """config.json -> ModelConfig. Every key is honoured, known to be without effect, or refused by name."""
         _refuse_quantized(keys)
         architectures = keys.take("architectures")
-        if architectures is not None and architectures != [self.architecture]:
+        known = [[name] for name in (self.architecture, *self.also_architectures)]
+        if architectures is not None and architectures not in known:
             raise keys.refused("architectures", architectures, f'["{self.architecture}"]')
         keys.only("model_type", self.model_type)
         for key, supported in {**_FIXED, **self.fixed}.items():
@@ -98,7 +101,7 @@ def _common_fields(keys: ConfigKeys, defaults: Defaults) -> Fields:
         keys.only("qk_head_dim", head_dim)
     else:
         head_dim = turning = _head_dim(keys, dim, n_heads, defaults.head_dim)
-    rope = read_rope(keys, turning, theta=defaults.rope_theta, partial=defaults.partial_rotary)
+    rope = read_rope(keys, turning, theta=defaults.rope_theta, partial=defaults.partial_rotary, mscale=defaults.mscale)
     return {
         "n_layers": keys.size("num_hidden_layers"),
         "dim": dim,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from colibri_build.checkpoint.config_keys import ConfigKeys
 from colibri_build.checkpoint.families.family import Defaults, Family, Fields, expert_fields
-from colibri_build.checkpoint.families.names import Names
+from colibri_build.checkpoint.families.names import W123, Names
 
 
 def _read(keys: ConfigKeys, common: Fields) -> Fields:
@@ -18,7 +18,7 @@ MIXTRAL = Family(
     read=_read,
     names=Names(
         experts="block_sparse_moe.experts",
-        expert_parts={"gate": "w1", "up": "w3", "down": "w2"},
+        expert_parts=W123,
         layer={"router": "block_sparse_moe.gate.weight"},
         fused_router="mlp.gate.weight",
     ),

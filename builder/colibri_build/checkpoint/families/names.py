@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from colibri_build.artifacts import ModelConfig, TensorSpec
 from colibri_build.checkpoint.stored import Index
 
-TOP_NAMES = {"embedding": "model.embed_tokens.weight", "final_norm": "model.norm.weight", "lm_head": "lm_head.weight"}
+TOP_NAMES = {
+    "embedding": "model.embed_tokens.weight",
+    "final_norm": "model.norm.weight",
+    "final_norm_bias": "model.norm.bias",
+    "lm_head": "lm_head.weight",
+    "lm_head_bias": "lm_head.bias",
+}
 LAYER_NAMES = {
     "attn_norm": "input_layernorm.weight",
+    "attn_norm_bias": "input_layernorm.bias",
     "q": "self_attn.q_proj.weight",
     "k": "self_attn.k_proj.weight",
     "v": "self_attn.v_proj.weight",
@@ -25,8 +32,10 @@ LAYER_NAMES = {
     "q_norm": "self_attn.q_norm.weight",
     "k_norm": "self_attn.k_norm.weight",
     "ffn_norm": "post_attention_layernorm.weight",
+    "ffn_norm_bias": "post_attention_layernorm.bias",
     "router": "mlp.gate.weight",
 }
+W123 = {"gate": "w1", "up": "w3", "down": "w2"}  # the names of Mixtral's experts
 PROJECTIONS = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
 _HALVES = {"gate": 0, "up": 1}
 
