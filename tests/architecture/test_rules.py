@@ -33,6 +33,7 @@ ROOMS = {
     "click": {"cli"},
     "rich_click": {"cli"},
     "rich": {"cli"},
+    "gguf": {"checkpoint"},
     "tokenizers": {"checkpoint"},
     "safetensors": {"checkpoint"},
     "pydantic": {"target"},

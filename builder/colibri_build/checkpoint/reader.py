@@ -11,6 +11,7 @@ from colibri_build.artifacts import Model, ModelConfig
 from colibri_build.checkpoint.config_keys import ConfigKeys
 from colibri_build.checkpoint.families import FAMILIES, Family
 from colibri_build.checkpoint.folder import open_folder
+from colibri_build.checkpoint.gguf_source import is_gguf, open_gguf
 from colibri_build.checkpoint.source import Source
 from colibri_build.checkpoint.tensors import select_tensors
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
@@ -23,7 +24,7 @@ def read_checkpoint(path: Path) -> Model:
     Every tensor is scanned once for NaN and infinities, so this reads the whole checkpoint. Raises CheckpointError
     (TokenizerError for the tokenizer), naming file, tensor or key, what was expected and what was found.
     """
-    source = open_folder(path)
+    source = open_gguf(path) if is_gguf(path) else open_folder(path)
     family, config = read_model_config(source)
     tensors = select_tensors(source.read_tensors(), config, family)
     tokenizer = read_tokenizer_bytes(source.read_tokenizer_json(), config.vocab_size)

@@ -30,14 +30,14 @@ _O200K = (
     r"|[^\r\n\p{L}\p{N}]?" + _UPPER + "+" + _LOWER + r"*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_DIGITS, _DIGIT_RUNS = "Digits, each", "Digits, runs"  # stand for the Digits pre-tokenizer among the expressions
+DIGITS, _DIGIT_RUNS = "Digits, each", "Digits, runs"  # stand for the Digits pre-tokenizer among the expressions
 FAMILIES = {
     (GPT2_EXPRESSION,): "gpt2",
-    (_DIGITS, GPT2_EXPRESSION): "starcoder",
+    (DIGITS, GPT2_EXPRESSION): "starcoder",
     (_QWEN2 % r"\p{N}{1,3}",): "llama3",
     (_QWEN2 % r"\p{N}",): "qwen2",
     (r"\p{N}{1,3}", _CJK, _DEEPSEEK3): "deepseek3",
-    ("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", _DIGITS): "deepseek-coder",
+    ("[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", DIGITS): "deepseek-coder",
     (_O200K,): "o200k",
 }
 BLOCK = "\u2581"
@@ -92,13 +92,13 @@ def _read_byte_level(root: JsonObject) -> Pipeline:
 
 def _compiled(expressions: list[str]) -> tuple[SplitStage, ...]:
     return tuple(
-        digits_pattern(text == _DIGITS) if text in (_DIGITS, _DIGIT_RUNS) else compile_pattern(text)
+        digits_pattern(text == DIGITS) if text in (DIGITS, _DIGIT_RUNS) else compile_pattern(text)
         for text in expressions
     )
 
 
 def _digits(holder: JsonObject) -> str:
-    return _DIGITS if flag(holder, "individual_digits", "pre_tokenizer", False) else _DIGIT_RUNS
+    return DIGITS if flag(holder, "individual_digits", "pre_tokenizer", False) else _DIGIT_RUNS
 
 
 def _split_expression(split: JsonObject) -> str:
