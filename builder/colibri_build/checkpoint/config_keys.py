@@ -15,15 +15,14 @@ LARGEST_SIZE = 2**31 - 1  # the runtime's sizes are 32-bit
 
 # What transformers writes that says nothing about the logits: bookkeeping, training, and defaults of `generate`.
 _BENIGN = """
-_attn_implementation_autoset _commit_hash _name_or_path attention_dropout bad_words_ids begin_suppress_tokens
-chunk_size_feed_forward decoder_start_token_id diversity_penalty do_sample dtype early_stopping
-encoder_no_repeat_ngram_size exponential_decay_length_penalty finetuning_task forced_bos_token_id
-forced_eos_token_id id2label initializer_range label2id length_penalty max_length min_length no_repeat_ngram_size
-num_beam_groups num_beams num_return_sequences output_attentions output_hidden_states output_router_logits
-output_scores pad_token_id prefix problem_type remove_invalid_values repetition_penalty return_dict
-return_dict_in_generate router_aux_loss_coef router_jitter_noise sep_token_id suppress_tokens task_specific_params
-temperature tf_legacy_loss tokenizer_class top_k top_p torch_dtype torchscript transformers_version typical_p
-use_bfloat16 use_cache
+_attn_implementation_autoset _commit_hash _model_name_or_path _name_or_path attention_dropout bad_words_ids
+begin_suppress_tokens chunk_size_feed_forward decoder_start_token_id diversity_penalty do_sample dtype early_stopping
+encoder_no_repeat_ngram_size exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
+id2label initializer_range label2id length_penalty max_length min_length no_repeat_ngram_size num_beam_groups
+num_beams num_return_sequences output_attentions output_hidden_states output_router_logits output_scores pad_token_id
+prefix problem_type remove_invalid_values repetition_penalty return_dict return_dict_in_generate router_aux_loss_coef
+router_jitter_noise sep_token_id suppress_tokens task_specific_params temperature tf_legacy_loss tokenizer_class top_k
+top_p torch_dtype torchscript transformers_version typical_p unk_token_id use_bfloat16 use_cache
 """
 BENIGN_KEYS = frozenset(_BENIGN.split())
 
