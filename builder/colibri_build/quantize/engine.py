@@ -18,6 +18,7 @@ from colibri_build.quantize.pieces import piece_workers
 from colibri_build.quantize.policy import formats_of
 from colibri_build.quantize.report import ErrorTable, QuantizeReport
 from colibri_build.quantize.rtn import stored_bytes
+from colibri_build.quantize.takeover import Takeover, check_method, own_formats
 from colibri_build.tensor_specs import tensor_specs
 
 OnProgress = Callable[[str, int, int], None]
@@ -46,14 +47,16 @@ class Quantizer:
 
     def __init__(self, model: Model, options: QuantizeOptions, on_progress: OnProgress | None = None) -> None:
         check_options(options, model.config)
+        check_method(model, options.method)
         self.model, self.options, self.on_progress = model, options, on_progress
-        self.formats = formats_of(model.config, options.bits, options.formats)
+        self.formats = formats_of(model.config, options.bits, own_formats(model, options.bits) | dict(options.formats))
         self.group_size = options.group_size
         self.specs = {spec.name: spec for spec in tensor_specs(model.config)}
         self.awq = options.method == "awq"
         self.steps_done = 0
         self.steps = len(self.specs) + (model.config.n_layers if self.awq else 0)
         self.errors = ErrorTable()
+        self.takeover = Takeover(model.packed, self.group_size)
         self.plans: list[LayerPlan] = []
 
     def tensors(self) -> Iterator[tuple[str, QuantizedTensor]]:
@@ -105,7 +108,11 @@ class Quantizer:
 
     def _quantized(self, name: str, values: F32, shrink: F32 | None = None) -> QuantizedTensor:
         spec = self.specs[name]
-        tensor, errors = self.workers.quantize(spec, values, self.formats[spec.kind], self.group_size, shrink)
+        own = self.takeover.tensor(spec, self.formats[spec.kind])
+        if own is not None:
+            tensor, errors = own, self.workers.compare(own, values, self.group_size)
+        else:
+            tensor, errors = self.workers.quantize(spec, values, self.formats[spec.kind], self.group_size, shrink)
         self.errors.add(spec.kind, tensor.format, errors, stored_bytes(tensor, self.group_size))
         self._step(name)
         return tensor
@@ -126,6 +133,8 @@ class Quantizer:
             "bits": options.bits,
             "group_size": options.group_size,
         }
+        if self.model.packed:
+            facts["taken_over"] = [row.line() for row in self.takeover.rows()]
         if self.awq:
             facts["calibration_tokens"] = self._calibration_tokens()
             facts["calibration_sha256"] = calibration_digest(options.calibration_ids)
@@ -145,4 +154,5 @@ class Quantizer:
             tuple(plan.expert_tokens for plan in self.plans),
             tuple(fallback for plan in self.plans for fallback in plan.fallbacks),
             tuple(gain for plan in self.plans for gain in plan.gains),
+            self.takeover.rows(),
         )

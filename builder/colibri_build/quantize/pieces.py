@@ -46,6 +46,23 @@ class PieceWorkers:
         zeros = _joined([tensor.zeros for tensor in tensors])
         return QuantizedTensor(spec, fmt, codes, scales, zeros), [error for _, error in pieces]
 
+    def compare(self, tensor: QuantizedTensor, values: F32, group_size: int) -> list[PieceError]:
+        """How far a tensor that is stored already is from `values`, in the shape of its spec, by piece."""
+        spec = tensor.spec
+        matrix = values.reshape(spec.rows, spec.cols)
+        step = max(1, _WEIGHTS // spec.cols)
+
+        def piece(start: int) -> PieceError:
+            rows = slice(start, min(start + step, spec.rows))
+            part = TensorSpec(spec.name, spec.kind, rows.stop - rows.start, spec.cols)
+            scales = None if tensor.scales is None else tensor.scales[rows]
+            zeros = None if tensor.zeros is None else tensor.zeros[rows]
+            part_tensor = QuantizedTensor(part, tensor.format, tensor.codes[rows], scales, zeros)
+            stored = dequantize_tensor(part_tensor, group_size)
+            return piece_error(matrix[rows], stored.reshape(matrix[rows].shape))
+
+        return list(self._executor.map(piece, range(0, spec.rows, step)))
+
 
 @contextmanager
 def piece_workers() -> Iterator[PieceWorkers]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,6 +47,21 @@ class Fallback:
 
 
 @dataclass(frozen=True)
+class TakenOver:
+    """The tensors of one kind whose codes the checkpoint holds already."""
+
+    kind: Kind
+    taken: int  # stored with the checkpoint's own codes
+    requantized: Mapping[str, int]  # reason -> tensors that were rounded anew
+
+    def line(self) -> str:
+        """In one line: how many of both, and why."""
+        total = self.taken + sum(self.requantized.values())
+        reasons = [f"{count} requantized: {reason}" for reason, count in sorted(self.requantized.items())]
+        return "; ".join([f"{self.taken} of {total} packed {self.kind} tensors were taken over as they are", *reasons])
+
+
+@dataclass(frozen=True)
 class QuantizeReport:
     """Errors by kind; for AWQ also what the calibration saw and what the searches won."""
 
@@ -56,6 +71,7 @@ class QuantizeReport:
     expert_tokens: tuple[tuple[int, ...], ...] = ()  # [n_layers][n_experts]; empty for rtn
     fallbacks: tuple[Fallback, ...] = ()
     gains: tuple[ScaleGain, ...] = ()
+    taken_over: tuple[TakenOver, ...] = ()  # of a checkpoint that is quantized already
 
     @property
     def bytes(self) -> int:

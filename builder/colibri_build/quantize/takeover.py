@@ -1,0 +1,98 @@
+"""Codes that the checkpoint holds already are stored as they are, wherever the format can hold them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from colibri_build.artifacts import Format, GroupCodes, Kind, Model, PackedTensor, QuantizedTensor, TensorSpec
+from colibri_build.errors import QuantizeError
+from colibri_build.layout import ALLOWED_FORMATS, GROUP_SIZES
+from colibri_build.quantize.report import TakenOver
+from colibri_build.reference.numbers import group_count
+from colibri_build.tensor_specs import tensor_specs
+
+_DEFAULT_GROUP_SIZE = 128
+_UNFIT = "codes, zero points or scales that w4 and w8 have no place for"
+
+
+def default_group_size(model: Model) -> int:
+    """The largest of ours that divides every group of the checkpoint's own quantization; 128 without one."""
+    sizes = {packed.group_size for packed in model.packed.values()}
+    fitting = [size for size in GROUP_SIZES if all(own % size == 0 for own in sizes)]
+    return max(fitting) if sizes and fitting else _DEFAULT_GROUP_SIZE
+
+
+def own_formats(model: Model, bits: int) -> dict[Kind, Format]:
+    """W4 for each kind that the checkpoint holds in 4 bits throughout; nothing where `bits` asks for 8."""
+    widths: dict[Kind, set[int]] = {}
+    for spec in tensor_specs(model.config):
+        packed = model.packed.get(spec.name)
+        widths.setdefault(spec.kind, set()).add(packed.bits if packed else 0)
+    fitting = [kind for kind, found in widths.items() if found == {4} and Format.W4 in ALLOWED_FORMATS[kind]]
+    return dict.fromkeys(fitting, Format.W4) if bits == 4 else {}
+
+
+def check_method(model: Model, method: str) -> None:
+    """Raise QuantizeError for a method that would scale weights whose codes are to stay."""
+    if method != "rtn" and model.packed:
+        raise QuantizeError(
+            f"{model.source} is quantized already ({len(model.packed)} tensors): method {method} would change its codes",
+            hint="--method rtn takes them over as they are, or quantize the checkpoint that it was made from",
+        )
+
+
+@dataclass
+class Takeover:
+    """Takes over the packed tensors of one model, and counts what it could not take over, and why."""
+
+    packed: Mapping[str, PackedTensor]
+    group_size: int  # of the model folder
+    taken: Counter[Kind] = field(default_factory=Counter)
+    requantized: dict[Kind, Counter[str]] = field(default_factory=dict)  # by reason
+
+    def tensor(self, spec: TensorSpec, fmt: Format) -> QuantizedTensor | None:
+        """The checkpoint's codes in `fmt`, exactly; None where there are none, or `fmt` cannot hold them."""
+        packed = self.packed.get(spec.name)
+        if packed is None or fmt not in (Format.W4, Format.W8):
+            return None
+        tensor = take_over(spec, packed, fmt, self.group_size)
+        if isinstance(tensor, QuantizedTensor):
+            self.taken[spec.kind] += 1
+            return tensor
+        self.requantized.setdefault(spec.kind, Counter())[tensor] += 1
+        return None
+
+    def rows(self) -> tuple[TakenOver, ...]:
+        """One row for each kind that has packed tensors, in the order of `Kind`."""
+        kinds = [kind for kind in Kind if self.taken[kind] or kind in self.requantized]
+        return tuple(TakenOver(kind, self.taken[kind], dict(self.requantized.get(kind, {}))) for kind in kinds)
+
+
+def take_over(spec: TensorSpec, packed: PackedTensor, fmt: Format, group_size: int) -> QuantizedTensor | str:
+    """`packed` in w4 or w8 with groups of `group_size`, every value as it was; or why that cannot be."""
+    if packed.bits > 4 and fmt is Format.W4:
+        return f"{packed.bits}-bit codes do not fit w4"
+    if packed.group_size % group_size:
+        return f"groups of {packed.group_size} are not groups of {group_size}"
+    codes = packed.load()
+    if codes is None:
+        return _UNFIT
+    return _stored(spec, codes, fmt, group_size)
+
+
+def _stored(spec: TensorSpec, own: GroupCodes, fmt: Format, group_size: int) -> QuantizedTensor:
+    """Groups that are split repeat their scale. In w8, a code is what it was above its zero point: -15..15."""
+    n_groups = group_count(spec.cols, group_size)
+    repeats = own.group_size // group_size
+    scales = np.repeat(own.scales, repeats, axis=1)[:, :n_groups]
+    if fmt is Format.W4 and own.zeros is not None:
+        zeros = np.repeat(own.zeros, repeats, axis=1)[:, :n_groups]
+        return QuantizedTensor(spec, fmt, own.codes, scales, zeros)
+    codes = own.codes.astype(np.int8, copy=False)
+    if own.zeros is not None:
+        codes = codes - np.repeat(own.zeros.astype(np.int8), own.group_size, axis=1)[:, : spec.cols]
+    return QuantizedTensor(spec, fmt, codes, scales)
