@@ -86,9 +86,7 @@ quantize_options = _all(
     click.option(
         "--group-size",
         type=click.Choice(["128", "64", "32"]),
-        default="128",
-        show_default=True,
-        help="Weights that share a scale.",
+        help="Weights that share a scale. Default: 128, or what a quantized checkpoint's own groups allow.",
     ),
     click.option("--calibration", type=PATH, metavar="FILE", help="Text for AWQ; a blank line separates two records."),
     click.option(
@@ -181,7 +179,7 @@ def quantize_choices(options: dict[str, Any]) -> pipeline.QuantizeChoices:
     return pipeline.QuantizeChoices(
         method=options["method"] or ("awq" if options["calibration"] else "rtn"),
         bits=int(options["bits"]),
-        group_size=int(options["group_size"]),
+        group_size=int(options["group_size"]) if options["group_size"] else None,
         calibration=options["calibration"],
         formats=_formats(options["formats"]),
     )

@@ -196,7 +196,8 @@ def quantize_table(report: QuantizeReport) -> Group:
             f"{row.relative_rms_error:.2e}",
             f"{row.max_abs_error:.2e}",
         )
-    return _titled("Quantization", table)
+    lines = [Text(f"{row.line()}.") for row in report.taken_over]
+    return Group(_titled("Quantization", table), *lines)
 
 
 def calibration_table(report: QuantizeReport) -> Group:

@@ -59,6 +59,7 @@ from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
 from colibri_build.quantize.engine import Quantizer
 from colibri_build.quantize.options import QuantizeOptions, calibration_from_text
 from colibri_build.quantize.report import QuantizeReport
+from colibri_build.quantize.takeover import default_group_size
 from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
@@ -81,7 +82,7 @@ class QuantizeChoices:
 
     method: str = "rtn"
     bits: int = 4
-    group_size: int = 128
+    group_size: int | None = None  # None: of a packed checkpoint its own, else 128
     calibration: Path | None = None
     formats: Mapping[Kind, Format] = field(default_factory=dict)
 
@@ -159,11 +160,12 @@ def quantize_checkpoint(
 
 
 def _quantize(model: Model, out: Path, choices: QuantizeChoices, events: Events) -> tuple[ModelFolder, QuantizeReport]:
-    events.stage(f"quantize ({choices.method}, {choices.bits} bits, groups of {choices.group_size})")
+    group_size = choices.group_size or default_group_size(model)
+    events.stage(f"quantize ({choices.method}, {choices.bits} bits, groups of {group_size})")
     options = QuantizeOptions(
         method=choices.method,
         bits=choices.bits,
-        group_size=choices.group_size,
+        group_size=group_size,
         formats=choices.formats,
         calibration_ids=_calibration_ids(model, choices.calibration),
     )
