@@ -43,8 +43,8 @@ PUBLISHED = {
     "vocab_size": 32000,
 }
 FAMILIES = (
-    "supported: deepseek, deepseek_v2, deepseek_v3, glm4_moe, granitemoe, granitemoeshared, llama, mixtral, olmoe, "
-    "phimoe, qwen2, qwen2_moe, qwen3, qwen3_moe"
+    "supported: deepseek, deepseek_v2, deepseek_v3, glm4_moe, gpt_oss, granitemoe, granitemoeshared, llama, mixtral, "
+    "olmoe, phimoe, qwen2, qwen2_moe, qwen3, qwen3_moe"
 )
 # What older versions of transformers put into every config.json.
 VERBOSE_DEFAULTS = {

@@ -93,6 +93,26 @@ PHI_3_5_MOE: dict[str, Any] = {
     "tie_word_embeddings": False, "torch_dtype": "bfloat16", "transformers_version": "4.43.3", "use_cache": True,
     "vocab_size": 32064,
 }  # fmt: skip
+GPT_OSS_20B: dict[str, Any] = {
+    "architectures": ["GptOssForCausalLM"], "attention_bias": True, "attention_dropout": 0.0, "eos_token_id": 200002,
+    "experts_per_token": 4, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2880, "initial_context_length": 4096,
+    "initializer_range": 0.02, "intermediate_size": 2880,
+    "layer_types": ["sliding_attention", "full_attention"] * 12, "max_position_embeddings": 131072,
+    "model_type": "gpt_oss", "num_attention_heads": 64, "num_experts_per_tok": 4, "num_hidden_layers": 24,
+    "num_key_value_heads": 8, "num_local_experts": 32, "output_router_logits": False, "pad_token_id": 199999,
+    "quantization_config": {
+        "modules_to_not_convert": [
+            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head",
+        ],
+        "quant_method": "mxfp4",
+    },
+    "rms_norm_eps": 1e-05, "rope_scaling": {
+        "beta_fast": 32.0, "beta_slow": 1.0, "factor": 32.0, "original_max_position_embeddings": 4096,
+        "rope_type": "yarn", "truncate": False,
+    },
+    "rope_theta": 150000, "router_aux_loss_coef": 0.9, "sliding_window": 128, "swiglu_limit": 7.0,
+    "tie_word_embeddings": False, "transformers_version": "4.55.0.dev0", "use_cache": True, "vocab_size": 201088,
+}  # fmt: skip
 LLAMA_3_2_1B = {
     "architectures": ["LlamaForCausalLM"], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 128000,
     "eos_token_id": 128001, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02,
@@ -153,6 +173,12 @@ PUBLISHED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"n_experts": 16, "top_k": 2, "scoring": Scoring.SPARSEMIXER, "router_jitter": 0.01, "layer_norm": True,
          "head_bias": True, "qkv_bias": True, "o_bias": True, "rope_factor": 1.243163121016122, "max_context": 4096},
     ),
+    "gpt-oss-20b": (
+        GPT_OSS_20B,
+        {"n_experts": 32, "top_k": 4, "head_dim": 64, "sliding_window": 128, "full_layers": tuple(range(1, 24, 2)),
+         "attention_sinks": True, "router_bias": True, "expert_bias": True, "swiglu_limit": 7.0, "swiglu_alpha": 1.702,
+         "norm_topk": True, "qkv_bias": True, "o_bias": True, "eos_ids": (200002,)},
+    ),
     "Llama-3.2-1B": (
         LLAMA_3_2_1B,
         {"n_experts": 0, "top_k": 0, "dense_layers": tuple(range(16)), "dense_hidden_dim": 8192, "tied_embeddings": True},
@@ -185,6 +211,14 @@ def test_llama3_frequencies_have_three_ranges(tmp_path: Path) -> None:
     assert all(p / 32 * 0.999 <= f <= p * 1.001 for f, p in zip(frequencies, plain, strict=True))
 
 
+def test_gpt_oss_has_yarn_where_its_configuration_is_silent(tmp_path: Path) -> None:
+    """The class's own default: the published scaling, whose ramp is not rounded to whole elements."""
+    silent = {key: value for key, value in GPT_OSS_20B.items() if key not in ("rope_scaling", "rope_theta")}
+    found, published = read(tmp_path, silent), read(tmp_path, GPT_OSS_20B)
+    assert found.rope_frequencies == published.rope_frequencies != ()
+    assert found.rope_factor == published.rope_factor == pytest.approx(1.3465735902799727)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another router": ({**DEEPSEEK_MOE_16B, "scoring_func": "sigmoid"}, '"scoring_func" = "sigmoid" is not supported'),
     "sparse layers": ({**DEEPSEEK_MOE_16B, "moe_layer_freq": 2}, '"moe_layer_freq" = 2 is not supported'),
@@ -205,6 +239,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**PHI_3_5_MOE, "rope_scaling": {**PHI_3_5_MOE["rope_scaling"], "short_mscale": None}},
         '"short_mscale" is missing',
     ),
+    "gpt-oss of awq": (
+        {**GPT_OSS_20B, "quantization_config": {"quant_method": "awq"}},
+        '"quantization_config" (quant_method "awq") is not supported',
+    ),
+    "mxfp4 elsewhere": (
+        {**QWEN3_30B_A3B, "quantization_config": {"quant_method": "mxfp4"}},
+        '"quantization_config" (quant_method "mxfp4") is not supported',
+    ),
+    "gpt-oss without window": ({**GPT_OSS_20B, "sliding_window": None}, '"sliding_window" = null is not supported'),
+    "gpt-oss of two counts": ({**GPT_OSS_20B, "experts_per_token": 8}, '"experts_per_token" = 8 is not supported'),
+    "gpt-oss limit": ({**GPT_OSS_20B, "swiglu_limit": 0}, '"swiglu_limit" = 0 is not supported'),
     "unknown key": ({**GLM_4_5_AIR, "index_topk": 64}, 'unknown key "index_topk" = 64 may change the mathematics'),
     "clip of text": ({**OLMOE_1B_7B, "clip_qkv": "8"}, '"clip_qkv" = "8" is not supported'),
     "experts missing": (

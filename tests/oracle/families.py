@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from colibri_build.artifacts import ModelConfig, QuantizedModel
+from colibri_build.artifacts import Generation, ModelConfig, QuantizedModel
 from colibri_build.checkpoint.families import FAMILIES
 from colibri_build.checkpoint.reader import read_checkpoint
 from colibri_build.quantize.engine import quantize_model
@@ -63,6 +64,9 @@ _DEEPSEEK: Keys = {
 _PHIMOE: Keys = {
     "head_dim": 16, "intermediate_size": 96, "num_local_experts": 8, "num_experts_per_tok": 2, "attention_bias": True,
     "lm_head_bias": True,
+}  # fmt: skip
+_GPT_OSS: Keys = {
+    "head_dim": 16, "intermediate_size": 96, "num_local_experts": 8, "num_experts_per_tok": 3, "sliding_window": 6,
 }  # fmt: skip
 _DENSE: Keys = {"intermediate_size": 112}
 
@@ -160,6 +164,20 @@ CONFIGURATIONS: dict[str, tuple[str, Keys]] = {
                             long_factor=[2.0 + i for i in range(8)], short_mscale=1.25, long_mscale=1.5,
                             original_max_position_embeddings=64)},
     ),
+    "gpt-oss": ("gpt_oss", _GPT_OSS),
+    "gpt-oss-three-layers-plain-rope": (
+        "gpt_oss", {**_GPT_OSS, **_rope("default"), "num_hidden_layers": 3, "attention_bias": False}
+    ),
+    "gpt-oss-layer-types-tied": (
+        "gpt_oss", {**_GPT_OSS, "layer_types": ["full_attention", "sliding_attention"], "tie_word_embeddings": True}
+    ),
+    "gpt-oss-clamped-k-1": (
+        "gpt_oss", {**_GPT_OSS, "swiglu_limit": 0.5, "swiglu_alpha": 1.0, "num_experts_per_tok": 1}
+    ),
+    "gpt-oss-yarn": (
+        "gpt_oss", {**_GPT_OSS, **_rope("yarn", factor=4.0, original_max_position_embeddings=32, truncate=False)}
+    ),
+    "gpt-oss-mxfp4": ("gpt_oss", {**_GPT_OSS, "quantization_config": {"quant_method": "mxfp4"}}),
     "llama": ("llama", _DENSE),
     "llama-bias-tied": ("llama", {**_DENSE, "attention_bias": True, "tie_word_embeddings": True}),
     "llama-rope-llama3": (
@@ -185,14 +203,38 @@ def near_ties(logits: F32) -> dict[int, float]:
 def write_checkpoint(name: str, folder: Path, *, fused: bool = False) -> Path:
     """Write the checkpoint of a configuration; `fused`: as transformers keeps it in memory."""
     model_type, keys = CONFIGURATIONS[name]
+    keys = dict(keys)
+    quantization = keys.pop("quantization_config", None)
     config = AutoConfig.for_model(model_type, **{**_BASE, **keys})
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").float().eval()
     _fill(model, seed=sum(name.encode()))
     model.tie_weights()
     model.save_pretrained(folder, save_original_format=not fused)
+    if quantization is not None:
+        _pack_mxfp4(folder, quantization)
     tiny_tokenizer().save(str(folder / "tokenizer.json"))
     return folder
+
+
+def _pack_mxfp4(folder: Path, quantization: Keys) -> None:
+    """Other experts, in MXFP4 as gpt-oss is published: every code, and powers of two that keep vectors near unit size."""
+    generator = torch.Generator().manual_seed(1)
+    stored = load_file(folder / "model.safetensors")
+    for name in [name for name in stored if name.endswith(("gate_up_proj", "down_proj"))]:
+        n_experts, inputs, outputs = stored.pop(name).shape
+        shape = (n_experts, outputs, inputs // 32)
+        stored[f"{name}_blocks"] = torch.randint(0, 256, (*shape, 16), dtype=torch.uint8, generator=generator)
+        stored[f"{name}_scales"] = torch.randint(121, 124, shape, dtype=torch.uint8, generator=generator)
+    save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
+    _edit_config(folder, quantization_config=quantization)
+
+
+def _edit_config(folder: Path, **changes: Any) -> None:
+    """Change keys of config.json; None takes one away."""
+    path = folder / "config.json"
+    values = {**json.loads(path.read_text(encoding="utf-8")), **changes}
+    path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}), encoding="utf-8")
 
 
 def _fill(model: torch.nn.Module, seed: int) -> None:
@@ -269,8 +311,16 @@ def _write_dequantized(checkpoint: Path, model: QuantizedModel, folder: Path) ->
     """A copy of a checkpoint in which every tensor is what its quantized form stands for."""
     shutil.copytree(checkpoint, folder)
     stored = load_file(folder / "model.safetensors")
+    for name in [name for name in stored if name.endswith("_blocks")]:
+        n_experts, outputs, groups = stored.pop(name.replace("_blocks", "_scales")).shape
+        stored[name.removesuffix("_blocks")] = torch.zeros(n_experts, 32 * groups, outputs)
+        del stored[name]
+    _edit_config(folder, quantization_config=None)
     for place, index, values in _places(model, set(stored)):
-        stored[place][index] = values.to(stored[place].dtype)
+        target = stored[place]
+        if model.config.family == "gpt_oss" and target.dim() == 3:  # [experts, inputs, outputs]
+            target = target.transpose(1, 2)
+        target[index] = values.to(target.dtype)
     save_file(stored, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -293,6 +343,8 @@ class Comparison:
     differing: set[int]  # positions of the answer where the largest logit is another one
     near_ties: dict[int, float]  # positions whose two largest logits differ by less than a16 resolves, and by how much
     answers_equal: bool  # the reference's own greedy answer is transformers'
+    model: QuantizedModel
+    answer: Generation  # the reference's own
 
 
 def compare(name: str, folder: Path) -> Comparison:
@@ -307,6 +359,7 @@ def compare(name: str, folder: Path) -> Comparison:
     logits, routing = forward(reference, text)
     same = [[sorted(step.experts) for step in position] for position in routing]
     first = len(PROMPT) - 1
+    answer = generate(reference, "", PROMPT, N_TOKENS)
     differing = np.flatnonzero(logits.argmax(-1)[first:] != expected) + first
     return Comparison(
         positions=len(text),
@@ -314,5 +367,7 @@ def compare(name: str, folder: Path) -> Comparison:
         routing_equal=sum(a == b for a, b in zip(same, verdict.routing, strict=True)),
         differing={int(position) for position in differing},
         near_ties=near_ties(verdict.logits),
-        answers_equal=list(generate(reference, "", PROMPT, N_TOKENS).ids) == expected,
+        answers_equal=list(answer.ids) == expected,
+        model=model,
+        answer=answer,
     )

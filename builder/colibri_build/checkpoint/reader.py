@@ -26,7 +26,7 @@ def read_checkpoint(path: Path) -> Model:
     """
     source = open_gguf(path) if is_gguf(path) else open_folder(path)
     family, config = read_model_config(source)
-    tensors = select_tensors(source.read_tensors(), config, family)
+    tensors = select_tensors(family.arrange(source.read_tensors()), config, family)
     tokenizer = read_tokenizer_bytes(source.read_tokenizer_json(), config.vocab_size)
     digest = digest_files(source.files())
     return Model(config, tensors, tokenizer, source.name, digest, tensors.packed(), source.read_chat())

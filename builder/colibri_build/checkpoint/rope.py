@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -58,14 +59,22 @@ class _Given:
         return value
 
 
-def read_rope(keys: ConfigKeys, head_dim: int, *, theta: float, partial: float = 1.0, mscale: bool = False) -> Rope:
-    """Read every key that concerns RoPE. `theta` and `partial` are the class's defaults. Raises CheckpointError.
+def read_rope(
+    keys: ConfigKeys,
+    head_dim: int,
+    *,
+    theta: float,
+    partial: float = 1.0,
+    scaling: Mapping[str, Any] = MappingProxyType({}),
+    mscale: bool = False,
+) -> Rope:
+    """Read every key that concerns RoPE. `theta`, `partial`, `scaling` are the class's defaults. Raises CheckpointError.
 
     mscale: the class takes the factor of sine and cosine from `short_mscale` (`long_mscale` beyond the original context).
     """
     max_context = keys.size("max_position_embeddings")
     original = keys.size("original_max_position_embeddings", default=0) or None
-    scaling, given_theta, given_partial = _merged(keys)
+    rule, given_theta, given_partial = _merged(keys, scaling)
     if partial == 1.0 and given_partial not in (None, 1.0):
         raise keys.refused("partial_rotary_factor", given_partial, "1.0 in this family")
     partial = given_partial if given_partial is not None else partial
@@ -75,21 +84,22 @@ def read_rope(keys: ConfigKeys, head_dim: int, *, theta: float, partial: float =
             f"{keys.where}: RoPE turns {rotary_dim} of {head_dim} elements of a head",
             hint="partial_rotary_factor must give an even number up to head_dim",
         )
-    kind = scaling.take("rope_type") or scaling.take("type") or "default"
-    scaling.take("type")
+    kind = rule.take("rope_type") or rule.take("type") or "default"
+    rule.take("type")
     rules = _MSCALE_RULES if mscale else _RULES
     if not isinstance(kind, str) or kind not in rules:
-        raise scaling.refused("rope_type", kind, ", ".join(rules))
-    given = _Given(scaling, given_theta or theta, rotary_dim, max_context, original)
+        raise rule.refused("rope_type", kind, ", ".join(rules))
+    given = _Given(rule, given_theta or theta, rotary_dim, max_context, original)
     frequencies, factor, limit = rules[kind](given)
-    scaling.finish()
+    rule.finish()
     listed = () if frequencies is None else tuple(float(value) for value in frequencies.astype(np.float32))
     return Rope(given.theta, 0 if rotary_dim == head_dim else rotary_dim, listed, factor, limit)
 
 
-def _merged(keys: ConfigKeys) -> tuple[ConfigKeys, float | None, float | None]:
+def _merged(keys: ConfigKeys, default: Mapping[str, Any]) -> tuple[ConfigKeys, float | None, float | None]:
     """The object with the rule's own keys; rope_theta and partial_rotary_factor, which stand inside or outside of it."""
-    found: dict[str, Any] = {}
+    given = any(keys.take(key) is not None for key in ("rope_scaling", "rope_parameters"))
+    found = {} if given else dict(default)
     theta, partial = _number(keys, "rope_theta"), _number(keys, "partial_rotary_factor")
     where = keys.where
     for key in ("rope_scaling", "rope_parameters"):

@@ -11,6 +11,7 @@ from colibri_build.artifacts import ModelConfig
 from colibri_build.checkpoint.config_keys import BENIGN_KEYS, ConfigKeys
 from colibri_build.checkpoint.families.names import Names
 from colibri_build.checkpoint.rope import Rope, read_rope
+from colibri_build.checkpoint.stored import StoredTensor
 from colibri_build.errors import CheckpointError
 
 Fields = dict[str, Any]  # of ModelConfig
@@ -41,6 +42,7 @@ class Defaults:
     tied_embeddings: bool = False
     kv_heads: int | None = None  # where the key is absent; null always means: as many as heads
     head_dim: int | None = None  # None: dim / n_heads
+    rope: Mapping[str, Any] = field(default_factory=dict)  # its scaling
     mscale: bool = False  # a scaled RoPE is a longrope, whose factor is short_mscale
     latent: bool = False  # heads have a part that turns, of qk_rope_head_dim, and one that does not
 
@@ -50,7 +52,8 @@ class Family:
     """One model_type: its class, its keys, its names.
 
     `read` takes the keys that belong to the family alone and returns fields of ModelConfig; it may override those that
-    all families have. `fixed`: keys with the only values that mean what the runtime computes.
+    all families have. `fixed`: keys with the only values that mean what the runtime computes. `arrange` makes of the
+    stored tensors those that `names` speaks of.
     """
 
     model_type: str
@@ -60,11 +63,13 @@ class Family:
     defaults: Defaults = field(default_factory=Defaults)
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     also_architectures: tuple[str, ...] = ()  # other names of the same class
+    quant_methods: tuple[str, ...] = ()  # of quantization_config, whose tensors `arrange` knows
+    arrange: Callable[[Mapping[str, StoredTensor]], Mapping[str, StoredTensor]] = lambda found: found
     ignored: Callable[[str, ModelConfig], bool] = lambda name, config: False
 
     def read_config(self, keys: ConfigKeys) -> ModelConfig:
         """config.json -> ModelConfig. Every key is honoured, known to be without effect, or refused by name."""
-        _refuse_quantized(keys)
+        _refuse_quantized(keys, self.quant_methods)
         architectures = keys.take("architectures")
         known = [[name] for name in (self.architecture, *self.also_architectures)]
         if architectures is not None and architectures not in known:
@@ -82,10 +87,10 @@ class Family:
         return _BUFFER.fullmatch(published) is not None or self.ignored(published, config)
 
 
-def _refuse_quantized(keys: ConfigKeys) -> None:
+def _refuse_quantized(keys: ConfigKeys, supported: tuple[str, ...]) -> None:
     quantization = keys.take("quantization_config")
-    if quantization is not None:
-        method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization
+    method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization
+    if quantization is not None and method not in supported:
         raise CheckpointError(
             f'{keys.where}: "quantization_config" (quant_method "{method}") is not supported',
             hint="use the checkpoint that it was quantized from (F32, F16 or BF16)",
@@ -101,7 +106,14 @@ def _common_fields(keys: ConfigKeys, defaults: Defaults) -> Fields:
         keys.only("qk_head_dim", head_dim)
     else:
         head_dim = turning = _head_dim(keys, dim, n_heads, defaults.head_dim)
-    rope = read_rope(keys, turning, theta=defaults.rope_theta, partial=defaults.partial_rotary, mscale=defaults.mscale)
+    rope = read_rope(
+        keys,
+        turning,
+        theta=defaults.rope_theta,
+        partial=defaults.partial_rotary,
+        scaling=defaults.rope,
+        mscale=defaults.mscale,
+    )
     return {
         "n_layers": keys.size("num_hidden_layers"),
         "dim": dim,
@@ -195,9 +207,12 @@ def layer_list(keys: ConfigKeys, key: str, n_layers: int) -> tuple[int, ...]:
     return tuple(sorted({item for item in value or [] if item < n_layers}))
 
 
-def window_fields(keys: ConfigKeys, n_layers: int, slides: Callable[[int], bool]) -> Fields:
-    """A sliding window that `use_sliding_window` turns on, in the layers of `layer_types` or else where `slides`."""
-    use, window = keys.flag("use_sliding_window", False), keys.size("sliding_window", default=4096, low=0)
+def window_fields(
+    keys: ConfigKeys, n_layers: int, slides: Callable[[int], bool], *, window: int = 4096, always: bool = False
+) -> Fields:
+    """A sliding window in the layers of `layer_types` or else where `slides`; not `always`: if `use_sliding_window`."""
+    use = always or keys.flag("use_sliding_window", False)
+    window = keys.size("sliding_window", default=window, low=0)
     types = keys.take("layer_types")
     names = ("full_attention", "sliding_attention")
     if types is not None and not (isinstance(types, list) and len(types) == n_layers and set(types) <= set(names)):

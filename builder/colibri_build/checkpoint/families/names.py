@@ -66,6 +66,9 @@ class Names:
     fused: str = "mlp.experts"
     fused_router: str | None = None
     joined: bool = False
+    alternating: bool = (
+        False  # the fused tensors are the only ones, gate and up alternate in them, and they have biases
+    )
 
     def places(self, spec: TensorSpec, config: ModelConfig) -> Iterator[Stored]:
         """Every place where a tensor may be; a checkpoint has it in exactly one."""
@@ -93,6 +96,9 @@ class Names:
                 yield Stored(self.fused_router, spec.shape)
 
     def _expert(self, expert: int, part: str, spec: TensorSpec, config: ModelConfig) -> Iterator[Stored]:
+        if self.alternating:
+            yield _alternating(self.fused, part, spec, (config.n_experts, expert))
+            return
         if self.joined:
             yield from _joined(f"{self.experts}.", part, spec, (config.n_experts, expert))
         else:
@@ -149,6 +155,16 @@ def _half(part: str, spec: TensorSpec) -> slice:
     """Rows of gate or up, where gate's lie before up's."""
     start = _HALVES[part] * spec.rows
     return slice(start, start + spec.rows)
+
+
+def _alternating(prefix: str, part: str, spec: TensorSpec, expert: tuple[int, int]) -> Stored:
+    """A part of an expert, or a part's bias, where the rows of gate and up take turns; `expert`: (n_experts, expert)."""
+    part, _, bias = part.partition("_")
+    end = "_bias" if bias else ""
+    if part == "down":
+        return Stored(f"{prefix}.down_proj{end}", (expert[0], *spec.shape), (expert[1],))
+    shape = (expert[0], 2 * spec.shape[0], *spec.shape[1:])
+    return Stored(f"{prefix}.gate_up_proj{end}", shape, (expert[1], slice(_HALVES[part], None, 2)))
 
 
 def _joined(prefix: str, part: str, spec: TensorSpec, expert: tuple[int, int] | None = None) -> Iterator[Stored]:
