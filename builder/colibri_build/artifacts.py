@@ -272,6 +272,16 @@ class ChatTemplate:
 
 
 @dataclass(frozen=True)
+class ChatForm:
+    """A chat template as far as one question needs it: prefix, the user's text, suffix; encoded as a whole."""
+
+    prefix: str
+    suffix: str
+    trim: bool  # the text is written without the white space around it (str.strip)
+    n_tokens: int = 0  # of the context, that prefix and suffix take without a text
+
+
+@dataclass(frozen=True)
 class Model:
     """A checkpoint, read and checked. Values of `tensors` are loaded when they are asked for."""
 
@@ -309,6 +319,7 @@ class QuantizedModel:
     tensors: Mapping[str, QuantizedTensor]
     tokenizer: Tokenizer
     provenance: Mapping[str, Any]
+    chat: ChatTemplate | None = None
 
 
 @dataclass(frozen=True)
@@ -328,9 +339,10 @@ class ModelFolder:
     config: ModelConfig
     group_size: int
     formats: Mapping[Kind, Format]
-    files: Mapping[str, FileRecord]  # by name: routing.bin, dense.bin, expert_{layer}_{expert}.bin, tokenizer.json
+    files: Mapping[str, FileRecord]  # by name: routing.bin, dense.bin, expert_{layer}_{expert}.bin, *.json
     provenance: Mapping[str, Any]
     digest: str  # SHA-256 of config.json, which names the hash of every other file
+    chat: ChatTemplate | None = None
 
 
 DEBUG_NAMES = ("memory", "routing", "timing")  # what a debug build can record; sorted
@@ -345,6 +357,7 @@ class BuildOptions:
     activation_bits: int = 16
     embed: str = "incbin"  # or "xxd"
     debug: tuple[str, ...] = ()  # of DEBUG_NAMES, sorted: what the firmware can record; () is a firmware for use
+    chat: ChatForm | None = None  # what is written around every prompt; None: nothing
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from colibri_build.artifacts import DEBUG_NAMES, BuildOptions, Generation
+from colibri_build.artifacts import DEBUG_NAMES, BuildOptions, ChatForm, Generation
 from colibri_build.errors import ColibriError
 from colibri_build.files import sha256_of, write_whole
 from colibri_build.render.folder import MANIFEST, claim
@@ -170,4 +170,5 @@ def _checked(options: BuildOptions) -> BuildOptions:
     debug = tuple(options.debug)  # JSON has lists; a build from before it has none
     if debug != tuple(name for name in DEBUG_NAMES if name in debug):
         raise ValueError("debug")
-    return replace(options, debug=debug)
+    chat: Any = options.chat  # a JSON object, and none in a build from before it
+    return replace(options, debug=debug, chat=None if chat is None else ChatForm(**chat))

@@ -39,6 +39,7 @@ from colibri_build.cli_serial import (
     baud_option,
     port_option,
     require_board_verified,
+    require_chat,
     run_over_serial,
     verify_over_serial,
     wait_ready_option,
@@ -249,6 +250,7 @@ def inspect(build_dir: Path, as_json: bool) -> None:
 @baud_option
 @wait_ready_option
 @click.option("--prompt", metavar="TEXT", help="Answer TEXT; the same as -- --prompt TEXT.")
+@click.option("--raw", is_flag=True, help="Without the chat form of a build with --chat; the same as -- --raw.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
@@ -265,6 +267,7 @@ def run(
     baud: int | None,
     wait_ready: float,
     prompt: str | None,
+    raw: bool,
     timeout: float,
     arguments: tuple[str, ...],
 ) -> None:
@@ -279,6 +282,9 @@ def run(
     """
     built = open_build(build_dir)
     arguments = (*arguments, "--prompt", prompt) if prompt is not None else arguments
+    if raw:
+        require_chat(built)
+        arguments = (*arguments, "--raw")
     if port is not None:
         sys.exit(run_over_serial(built, Place(port, baud, wait_ready), arguments, timeout))
     runner = runner_for(built.board, device)

@@ -20,7 +20,7 @@ THREADS = click.IntRange(1, 64)
 
 _PLAN_GROUP: OptionGroupDict = {
     "name": "What is built",
-    "options": ["--board", "--ctx", "--threads", "--activations", "--debug"],
+    "options": ["--board", "--ctx", "--threads", "--activations", "--chat", "--system", "--debug"],
 }
 _QUANTIZE_GROUP: OptionGroupDict = {
     "name": "How a checkpoint is quantized",
@@ -121,6 +121,10 @@ plan_options = _all(
         "--activations", type=click.Choice(["16", "8"]), default="16", show_default=True, help="Bits of an activation."
     ),
     click.option(
+        "--chat", is_flag=True, help="Put every prompt into the form of the model's chat template (docs/chat.md)."
+    ),
+    click.option("--system", metavar="TEXT", help="With --chat: a system message before the prompt."),
+    click.option(
         "--debug",
         metavar="NAMES",
         default="",
@@ -165,9 +169,7 @@ build_options = _all(
         "--golden-tokens",
         type=click.IntRange(min=1),
         metavar="N",
-        default=pipeline.GOLDEN_TOKENS,
-        show_default=True,
-        help="Most tokens of each golden answer.",
+        help="Most tokens of each golden answer. Default: 32, fewer where the reference would need many minutes.",
     ),
     click.option("-v", "--verbose", is_flag=True, help="Show the commands that are run."),
     json_option,
@@ -194,6 +196,8 @@ def build_request(options: dict[str, Any], **more: Any) -> pipeline.BuildRequest
         max_threads=options["max_threads"],
         activation_bits=int(options["activations"]),
         debug=debug_names(options["debug"]),
+        chat=options["chat"],
+        system=options["system"],
         quantize=quantize_choices(options),
         **more,
     )

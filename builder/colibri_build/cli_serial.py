@@ -82,6 +82,12 @@ def verify_over_serial(built: Built, place: Place, device: str, emulate: bool, q
     }
 
 
+def require_chat(built: Built) -> None:
+    """Raise ColibriError for a --raw where every prompt is raw."""
+    if built.options.chat is None:
+        raise ColibriError("--raw: this build has no chat form; prompts are raw", hint="leave --raw out")
+
+
 def require_board_verified(record: Mapping[str, Any]) -> None:
     """Raise VerifyError if any answer differs."""
     if not record["ok"]:
@@ -107,6 +113,7 @@ class _Usage(click.Command):
                 click.Option(["--top-p"], type=click.FloatRange(0, 1, min_open=True), default=1.0),
                 click.Option(["--seed"], type=click.IntRange(0, 2**64 - 1), default=0),
                 click.Option(["--ids"], is_flag=True),
+                click.Option(["--raw"], is_flag=True),
             ],
             add_help_option=False,
         )
@@ -115,6 +122,8 @@ class _Usage(click.Command):
 def run_over_serial(built: Built, place: Place, arguments: tuple[str, ...], timeout_s: float) -> int:
     """`run --port`: what the firmware's own options ask for, on the board. Returns the firmware's exit code."""
     wanted = _parsed(arguments)
+    if wanted["raw"]:
+        require_chat(built)
     with board_at(built, place) as client:
         if wanted["info"]:
             click.echo(json.dumps(client.info()))
@@ -133,7 +142,7 @@ def _parsed(arguments: tuple[str, ...]) -> dict[str, Any]:
     except click.UsageError as error:
         raise ColibriError(
             f"over a serial port: {error.format_message().rstrip('.')}",
-            hint="--prompt, --tokens, --selftest or --info; --max-tokens, --temperature, --top-p, --seed, --ids",
+            hint="--prompt, --tokens, --selftest or --info; --max-tokens, --temperature, --top-p, --seed, --ids, --raw",
         ) from None
     modes = [name for name in ("prompt", "tokens", "selftest", "info") if wanted[name] not in (None, False)]
     if len(modes) != 1:
@@ -144,7 +153,9 @@ def _parsed(arguments: tuple[str, ...]) -> dict[str, Any]:
 
 def _generate(client: Client, wanted: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
     """Stream an answer to standard output, as the firmware does; a line end follows it."""
-    options = GenerateOptions(wanted["max_tokens"] or 0, wanted["temperature"], wanted["top_p"], wanted["seed"])
+    options = GenerateOptions(
+        wanted["max_tokens"] or 0, wanted["temperature"], wanted["top_p"], wanted["seed"], wanted["raw"]
+    )
     prompt = wanted["prompt"] if wanted["ids_of_prompt"] is None else wanted["ids_of_prompt"]
     status = client.generate(prompt, options, _writer(wanted["ids"]), timeout_s)
     if status["tokens"]:

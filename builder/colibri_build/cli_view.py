@@ -57,6 +57,12 @@ class TerminalEvents(Events):
         if not self._quiet:
             self._console.print(Text(f"== {text}", style="bold"), soft_wrap=True)
 
+    def note(self, text: str) -> None:
+        """Print it on a line of its own."""
+        self.end_bar()
+        if not self._quiet:
+            self._console.print(Text(f"note: {text}"), soft_wrap=True)
+
     def planned(self, plan: BuildPlan) -> None:
         """Print the budget before it is spent."""
         self.end_bar()

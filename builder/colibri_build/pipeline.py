@@ -7,7 +7,7 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from colibri_build import __version__
@@ -15,6 +15,7 @@ from colibri_build.artifacts import (
     BuildOptions,
     BuildPlan,
     BuildReport,
+    ChatForm,
     Firmware,
     Format,
     Generation,
@@ -41,7 +42,7 @@ from colibri_build.build_folder import (
 )
 from colibri_build.checkpoint.reader import read_checkpoint
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
-from colibri_build.checkpoint.tokenizer_encode import encode_text
+from colibri_build.checkpoint.tokenizer_encode import encode_prompt, encode_text
 from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
 from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
@@ -53,15 +54,17 @@ from colibri_build.image.flash import flash as flash_image
 from colibri_build.image.initramfs import write_initramfs
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import IMAGE_FILE, Manifest
+from colibri_build.layout import TOKENIZER_FILE
 from colibri_build.pack.reader import load_quantized, read_model_folder
 from colibri_build.pack.writer import FolderContent, new_model_folder, require_replaceable
-from colibri_build.plan.budget import check_fits, make_plan, plan_to_json
+from colibri_build.plan.budget import check_fits, make_plan, options_to_json, plan_to_json
 from colibri_build.quantize.engine import Quantizer
 from colibri_build.quantize.options import QuantizeOptions, calibration_from_text
 from colibri_build.quantize.report import QuantizeReport
 from colibri_build.quantize.takeover import default_group_size
 from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
+from colibri_build.render.chat import chat_form
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
 from colibri_build.resources import cache_folder, code_digest
@@ -73,7 +76,8 @@ from colibri_build.target.kernel import read_modules
 from colibri_build.target.toolchain import VENDOR, Toolchain, resolve_toolchain
 
 DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
-GOLDEN_TOKENS = 32  # tokens that the reference generates for each golden prompt
+GOLDEN_TOKENS = (4, 32)  # tokens that the reference generates for each golden prompt: least, most
+GOLDEN_BYTES = 10 << 30  # of weights that it reads for all of them, about: NumPy takes seconds a token for large models
 
 
 @dataclass(frozen=True)
@@ -100,9 +104,11 @@ class BuildRequest:
     activation_bits: int = 16
     embed: str = "incbin"
     debug: tuple[str, ...] = ()  # of DEBUG_NAMES, sorted
+    chat: bool = False  # prompts are put into the form of the model's chat template
+    system: str | None = None  # with it: a system message before the prompt
     quantize: QuantizeChoices = field(default_factory=QuantizeChoices)
     prompts: tuple[str, ...] = DEFAULT_PROMPTS
-    golden_tokens: int = GOLDEN_TOKENS
+    golden_tokens: int | None = None  # for each prompt; None: as many as the reference does in minutes
     pristine: bool = False
     will_run: bool = False  # the caller is going to run the firmware: fail early where that is impossible
 
@@ -126,6 +132,9 @@ class Events:
 
     def stage(self, text: str) -> None:
         """Report that a stage starts."""
+
+    def note(self, text: str) -> None:
+        """Report what the user may want to know, in one line."""
 
     def planned(self, plan: BuildPlan) -> None:
         """Report the budget of a build, before it is held against the board's."""
@@ -170,7 +179,7 @@ def _quantize(model: Model, out: Path, choices: QuantizeChoices, events: Events)
         calibration_ids=_calibration_ids(model, choices.calibration),
     )
     quantizer = Quantizer(model, options, events.progress)
-    content = FolderContent(model.config, quantizer.group_size, quantizer.formats, model.tokenizer)
+    content = FolderContent(model.config, quantizer.group_size, quantizer.formats, model.tokenizer, model.chat)
     with new_model_folder(content, out) as folder:
         for name, tensor in quantizer.tensors():
             folder.put(name, tensor)
@@ -236,7 +245,29 @@ def _options(request: BuildRequest, folder: ModelFolder, board: Board) -> BuildO
             hint=f"--ctx {min(board.default_context, folder.config.max_context)}",
         )
     threads = request.max_threads or board.cores
-    return BuildOptions(context, threads, request.activation_bits, request.embed, request.debug)
+    chat = _chat_form(request, folder, context)
+    return BuildOptions(context, threads, request.activation_bits, request.embed, request.debug, chat)
+
+
+def _chat_form(request: BuildRequest, folder: ModelFolder, context: int) -> ChatForm | None:
+    """What --chat writes around every prompt. Raises ColibriError where the model has no template, or no room is left."""
+    if not request.chat:
+        if request.system is not None:
+            raise ColibriError("--system without --chat", hint="--chat, or leave --system out")
+        return None
+    if folder.chat is None:
+        raise ColibriError(
+            f"{request.model} has no chat template: --chat has nothing to compile",
+            hint="leave --chat out, or add chat_template.jinja to the checkpoint and quantize it again",
+        )
+    form = chat_form(folder.chat, request.system)
+    n_tokens = len(encode_prompt((folder.path / TOKENIZER_FILE).read_bytes(), "", form))
+    if n_tokens >= context:
+        raise ColibriError(
+            f"the chat form takes {n_tokens} tokens, the context holds {context}",
+            hint="a larger --ctx, or a shorter --system",
+        )
+    return replace(form, n_tokens=n_tokens)
 
 
 def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
@@ -251,6 +282,8 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
     out = request.out or Path("build") / board.name.replace("/", "-") / request.model.resolve().name
     require_writable(out)
     folder, board, plan = plan_build(request, events)
+    if folder.chat is not None and not request.chat:
+        events.note("the model has a chat template; --chat puts every prompt into its form (docs/chat.md)")
     events.planned(plan)
     check_fits(plan, board)
     with taken(out):
@@ -258,7 +291,7 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
             remove_build(out)
         (out / BUILD_FILE).unlink(missing_ok=True)  # from here to the end, the folder holds no finished build
         quantized = load_quantized(folder, read_tokenizer_bytes)
-        golden = _golden(folder, quantized, plan.options, request, out, events)
+        golden = _golden(folder, quantized, plan, request, out, events)
         events.stage(f"render C for {board.name}")
         tables = tokenizer_tables_source(quantized.tokenizer)
         tree = render_tree(folder, board, toolchain, plan.options, golden[0], tables, out)
@@ -275,20 +308,23 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
 def _golden(
     folder: ModelFolder,
     quantized: QuantizedModel,
-    options: BuildOptions,
+    plan: BuildPlan,
     request: BuildRequest,
     out: Path,
     events: Events,
 ) -> tuple[Generation, ...]:
     """The reference's answers to the golden prompts; those of the last build are kept while nothing changed."""
-    prompts = _golden_prompts(request, quantized, options.context)
+    options = plan.options
+    prompts = _golden_prompts(request, quantized, options)
+    tokens = request.golden_tokens or _golden_tokens(plan, len(prompts))
     key = {
         "builder": code_digest(),
         "model": folder.digest,
         "activation_bits": options.activation_bits,
         "context": options.context,
-        "tokens": request.golden_tokens,
+        "tokens": tokens,
         "prompts": list(prompts),
+        "chat": asdict(options.chat) if options.chat else None,
     }
     kept = read_golden(out, key)
     if kept:
@@ -298,22 +334,38 @@ def _golden(
     answers: list[Generation] = []
     for prompt in prompts:
         events.progress("golden prompts", len(answers), len(prompts))
-        answers.append(reference_answer(reference, quantized, prompt, request.golden_tokens))
+        answers.append(reference_answer(reference, quantized, prompt, tokens, options.chat))
     write_golden(out, key, answers)
     return tuple(answers)
 
 
-def _golden_prompts(request: BuildRequest, quantized: QuantizedModel, context: int) -> tuple[str, ...]:
+def _golden_prompts(request: BuildRequest, quantized: QuantizedModel, options: BuildOptions) -> tuple[str, ...]:
     """The user's prompts; of the built-in ones, those that a small context holds, the first in any case."""
     if request.prompts != DEFAULT_PROMPTS:
         return request.prompts
     first, *others = DEFAULT_PROMPTS
-    return (first, *(prompt for prompt in others if len(encode_text(quantized.tokenizer, prompt)) <= context))
+    lengths = {prompt: len(_prompt_ids(quantized, prompt, options.chat)) for prompt in others}
+    return (first, *(prompt for prompt in others if lengths[prompt] <= options.context))
 
 
-def reference_answer(reference: ReferenceModel, quantized: QuantizedModel, prompt: str, max_tokens: int) -> Generation:
+def _prompt_ids(quantized: QuantizedModel, prompt: str, chat: ChatForm | None) -> list[int]:
+    """What the firmware feeds for a prompt."""
+    if chat is None:
+        return encode_text(quantized.tokenizer, prompt)
+    return encode_prompt(quantized.tokenizer.json_bytes, prompt, chat)
+
+
+def _golden_tokens(plan: BuildPlan, n_prompts: int) -> int:
+    """How many tokens of each golden prompt's answer the reference computes."""
+    least, most = GOLDEN_TOKENS
+    return max(least, min(most, GOLDEN_BYTES // plan.active_weight_bytes // n_prompts))
+
+
+def reference_answer(
+    reference: ReferenceModel, quantized: QuantizedModel, prompt: str, max_tokens: int, chat: ChatForm | None = None
+) -> Generation:
     """Encode a prompt and generate greedily. Raises ColibriError for a prompt that is empty or too long."""
-    ids = encode_text(quantized.tokenizer, prompt)
+    ids = _prompt_ids(quantized, prompt, chat)
     if not 0 < len(ids) <= reference.context:
         raise ColibriError(
             f"golden prompt {prompt[:40]!r} has {len(ids)} tokens, the context holds {reference.context}",
@@ -334,7 +386,7 @@ def _write_records(result: BuildResult, request: BuildRequest) -> None:
         "board": str(Path(request.board).resolve()) if own_profile else request.board,
         "builder": __version__,
         "model": result.folder.digest,
-        "options": asdict(result.plan.options),
+        "options": options_to_json(result.plan.options),
         "toolchain": {
             "name": result.toolchain.name,
             "request": again,

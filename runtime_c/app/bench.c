@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "app/answer.h"
+#include "app/chat.h"
 #include "app/generate.h"
 #include "app/interrupt.h"
 #include "app/modes.h"
@@ -170,7 +171,7 @@ static colibri_status decode(int n_tokens, Report *report) {
 colibri_status run_bench(const Options *options, Report *report) {
     sampler_init(0.0f, 1.0f, 0);
     colibri_status status =
-        prompt_from_text(model_golden_prompt, strlen(model_golden_prompt), options->context, &prompt, report);
+        prompt_from_user(model_golden_prompt, strlen(model_golden_prompt), false, options->context, &prompt, report);
     if (status != COLIBRI_OK) {
         return status;
     }

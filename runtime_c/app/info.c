@@ -115,6 +115,9 @@ void write_info(Writer *writer) {
 #endif
     print_shape(writer);
     print_formats(writer);
+#ifdef MODEL_CHAT
+    print_number(writer, "chat_form_bytes", MODEL_CHAT_PREFIX_BYTES + MODEL_CHAT_SUFFIX_BYTES);
+#endif
     print_golden(writer);
 }
 

@@ -18,6 +18,7 @@ typedef enum {
     OPTION_THREADS,
     OPTION_CONTEXT,
     OPTION_IDS,
+    OPTION_RAW,
     OPTION_CONSOLE,
     OPTION_BAUD,
 #if TRACE_COMPILED
@@ -66,6 +67,10 @@ static const OptionSpec specs[] = {
     {"ctx", "N", OPTION_CONTEXT, MODE_NONE, GENERATING | SERVING | IN(MODE_BENCH),
      "positions for prompt and answer (default: all compiled in)"},
     {"ids", NULL, OPTION_IDS, MODE_NONE, GENERATING, "print token ids (1,2,3) instead of text"},
+#ifdef MODEL_CHAT
+    {"raw", NULL, OPTION_RAW, MODE_NONE, IN(MODE_PROMPT) | IN(MODE_STDIN) | SERVING,
+     "take prompts as they are, without the model's chat form"},
+#endif
     {"console", "PATH", OPTION_CONSOLE, MODE_NONE, SERVING,
      "terminal to serve on (default: standard input and output)"},
     {"baud", "N", OPTION_BAUD, MODE_NONE, SERVING, "its speed (default: as it is)"},
@@ -201,6 +206,9 @@ static colibri_status set_option(const OptionSpec *spec, const char *text, Optio
         return integer_value(spec, text, 1, MODEL_CONTEXT, &options->context, report);
     case OPTION_IDS:
         options->prints_ids = true;
+        break;
+    case OPTION_RAW:
+        options->is_raw = true;
         break;
     case OPTION_CONSOLE:
         options->console = text;

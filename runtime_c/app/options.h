@@ -33,6 +33,7 @@ typedef struct {
     int n_threads;       /* 1 .. MODEL_MAX_THREADS */
     int context;         /* 1 .. MODEL_CONTEXT */
     bool prints_ids;     /* ids instead of text */
+    bool is_raw;         /* prompts are not put into the chat form (MODEL_CHAT) */
     const char *console; /* MODE_SERVE: a terminal's name; NULL: the standard streams */
     int baud;            /* its speed; 0: as it is */
 #if TRACE_COMPILED

@@ -33,11 +33,8 @@ static size_t valid_length(const char *text, size_t length) {
     return at;
 }
 
-colibri_status prompt_from_text(const char *text, size_t length, int context, Prompt *prompt, Report *report) {
-    if (length == 0) {
-        return empty_prompt(report);
-    }
-    colibri_status status = tokenizer_encode(text, length, prompt->ids, MODEL_CONTEXT, &prompt->n_ids);
+colibri_status prompt_judge(colibri_status status, const char *text, size_t length, int context, Prompt *prompt,
+                            Report *report) {
     if (status == COLIBRI_E_INVALID_UTF8) {
         return report_fault(report, status, "the prompt is not UTF-8: byte %zu of %zu is wrong; convert it with iconv",
                             valid_length(text, length) + 1, length);
@@ -51,6 +48,14 @@ colibri_status prompt_from_text(const char *text, size_t length, int context, Pr
         return report_fault(report, status, "the prompt cannot be encoded: %s", colibri_status_name(status));
     }
     return prompt->n_ids == 0 ? empty_prompt(report) : require_fit(prompt->n_ids, context, report);
+}
+
+colibri_status prompt_from_text(const char *text, size_t length, int context, Prompt *prompt, Report *report) {
+    if (length == 0) {
+        return empty_prompt(report);
+    }
+    colibri_status status = tokenizer_encode(text, length, prompt->ids, MODEL_CONTEXT, &prompt->n_ids);
+    return prompt_judge(status, text, length, context, prompt, report);
 }
 
 /* One id, text[0 .. length-1]. */

@@ -16,6 +16,10 @@ typedef struct {
 COLIBRI_MUST_CHECK colibri_status prompt_from_text(const char *text, size_t length, int context, Prompt *prompt,
                                                    Report *report);
 
+/* Turns what the tokenizer said about a text into a report; the ids are in the prompt if it said COLIBRI_OK. */
+COLIBRI_MUST_CHECK colibri_status prompt_judge(colibri_status status, const char *text, size_t length, int context,
+                                               Prompt *prompt, Report *report);
+
 /* Takes n_ids ids of four bytes each, little-endian. */
 COLIBRI_MUST_CHECK colibri_status prompt_from_words(const unsigned char *words, size_t n_ids, int context,
                                                     Prompt *prompt, Report *report);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "app/answer.h"
+#include "app/chat.h"
 #include "app/generate.h"
 #include "app/lines.h"
 #include "app/modes.h"
@@ -21,10 +22,10 @@ static colibri_status answer_prompt(const Options *options, AnswerStyle style, R
 }
 
 colibri_status run_prompt(const Options *options, Report *report) {
-    colibri_status status =
-        options->mode == MODE_TOKENS
-            ? prompt_from_ids(options->prompt, options->context, &prompt, report)
-            : prompt_from_text(options->prompt, strlen(options->prompt), options->context, &prompt, report);
+    colibri_status status = options->mode == MODE_TOKENS
+                                ? prompt_from_ids(options->prompt, options->context, &prompt, report)
+                                : prompt_from_user(options->prompt, strlen(options->prompt), options->is_raw,
+                                                   options->context, &prompt, report);
     return status == COLIBRI_OK ? answer_prompt(options, ANSWER_TEXT, report) : status;
 }
 
@@ -36,7 +37,7 @@ static colibri_status answer_line(const Options *options, LineResult result, con
         status = report_fault(report, COLIBRI_E_PROMPT_TOO_LONG, "a line of %zu bytes; give at most %d", length,
                               (int)LINE_BYTES);
     } else {
-        status = prompt_from_text(line, length, options->context, &prompt, report);
+        status = prompt_from_user(line, length, options->is_raw, options->context, &prompt, report);
     }
     if (status == COLIBRI_OK) {
         return answer_prompt(options, ANSWER_LINE, report);

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "app/answer.h"
+#include "app/chat.h"
 #include "app/generate.h"
 #include "app/modes.h"
 #include "app/output.h"
@@ -52,7 +53,7 @@ colibri_status selftest(int context, bool (*must_stop)(void), Report *report) {
     report->expected_hash = model_golden_hash;
     sampler_init(0.0f, 1.0f, 0);
     colibri_status status =
-        prompt_from_text(model_golden_prompt, strlen(model_golden_prompt), context, &prompt, report);
+        prompt_from_user(model_golden_prompt, strlen(model_golden_prompt), false, context, &prompt, report);
     if (status == COLIBRI_OK) {
         status = generate(&prompt, &how, report);
     }

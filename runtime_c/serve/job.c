@@ -1,6 +1,7 @@
 #include "serve/job.h"
 
 #include "app/answer.h"
+#include "app/chat.h"
 #include "app/generate.h"
 #include "app/interrupt.h"
 #include "sample/sampler.h"
@@ -40,9 +41,9 @@ static void begin_report(void) {
     report.n_prompts = 1;
 }
 
-void job_set_text(const char *text, size_t n) {
+void job_set_text(const char *text, size_t n, bool is_raw) {
     begin_report();
-    colibri_status status = prompt_from_text(text, n, defaults->context, &prompt, &report);
+    colibri_status status = prompt_from_user(text, n, is_raw, defaults->context, &prompt, &report);
     (void)status; /* the report has it */
 }
 

@@ -20,8 +20,10 @@ typedef struct {
 /* `options` hold for the human mode; its context and threads for every job. Both stay with the caller. */
 void job_init(const Options *options, Report *sum);
 
-/* Takes a prompt: text, or ids of 4 bytes each. What is wrong with it becomes the answer. */
-void job_set_text(const char *text, size_t n);
+/* Takes a prompt: text, in the chat form unless is_raw, or ids of 4 bytes each. What is wrong with it becomes the
+ * answer.
+ */
+void job_set_text(const char *text, size_t n, bool is_raw);
 void job_set_ids(const uint8_t *ids, size_t n);
 
 /* Accepts a job, which job_run then computes. One must not be there already (job_current). */

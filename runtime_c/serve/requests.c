@@ -24,6 +24,7 @@ enum {
     GENERATE_HEAD_BYTES = 21, /* max_tokens, temperature, top_p, seed, flags */
     GENERATE_IDS = 1,
     GENERATE_SILENT = 2,
+    GENERATE_RAW = 4, /* only where there is a chat form that it could do without */
     PING_BYTES = 200,
     REPLY_ROOM_BYTES = 16384 /* more than any answer needs but DONE */
 };
@@ -145,9 +146,15 @@ static float get_f32(const uint8_t *bytes) {
 
 /* Returns what is wrong with a GENERATE, NULL: nothing. */
 static const char *generate_fault(const Request *request, const Job *job, int flags) {
+#ifdef MODEL_CHAT
+    if (flags & ~(GENERATE_IDS | GENERATE_SILENT | GENERATE_RAW)) {
+        return "unknown GENERATE flags; use bits 0, 1 and 2";
+    }
+#else
     if (flags & ~(GENERATE_IDS | GENERATE_SILENT)) {
         return "unknown GENERATE flags; use bits 0 and 1";
     }
+#endif
     if ((flags & GENERATE_IDS) && (request->n - GENERATE_HEAD_BYTES) % 4 != 0) {
         return "token ids take 4 bytes each; send whole ones";
     }
@@ -182,7 +189,7 @@ static void on_generate(const Request *request) {
     if (flags & GENERATE_IDS) {
         job_set_ids(prompt, n / 4);
     } else {
-        job_set_text((const char *)prompt, n);
+        job_set_text((const char *)prompt, n, (flags & GENERATE_RAW) != 0);
     }
     job_start(&job);
 }

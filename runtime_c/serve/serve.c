@@ -48,7 +48,7 @@ static void listen(const Options *options) {
         }
         size_t n = 0;
         const char *line = human_line(&n);
-        job_set_text(line, n);
+        job_set_text(line, n, options->is_raw);
         job_start(&(Job){.kind = JOB_HUMAN,
                          .max_tokens = options->max_tokens,
                          .temperature = options->temperature,

@@ -150,16 +150,28 @@ static colibri_status put_all(const TokenId *ids, int n, IdList *out) {
     return status;
 }
 
-colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int capacity, int *n_ids) {
+/* Appends the ids of a text alone. */
+static colibri_status encode_text(const char *text, size_t length, IdList *out) {
     const uint8_t *bytes = (const uint8_t *)text;
-    IdList out = {ids, capacity, 0};
-    *n_ids = 0;
     if (!utf8_is_valid(bytes, length)) {
         return COLIBRI_E_INVALID_UTF8;
     }
+    return encode_around(&tokenizer_added_sets[0], encode_normalized, (Stretch){bytes, length, true}, out);
+}
+
+colibri_status tokenizer_encode_bare(const char *text, size_t length, int *ids, int capacity, int *n_ids) {
+    IdList out = {ids, capacity, 0};
+    const colibri_status status = encode_text(text, length, &out);
+    *n_ids = status == COLIBRI_OK ? out.count : 0;
+    return status;
+}
+
+colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int capacity, int *n_ids) {
+    IdList out = {ids, capacity, 0};
+    *n_ids = 0;
     colibri_status status = put_all(tokenizer_prefix_ids, tokenizer_n_prefix_ids, &out);
     if (status == COLIBRI_OK) {
-        status = encode_around(&tokenizer_added_sets[0], encode_normalized, (Stretch){bytes, length, true}, &out);
+        status = encode_text(text, length, &out);
     }
     if (status == COLIBRI_OK) {
         status = put_all(tokenizer_suffix_ids, tokenizer_n_suffix_ids, &out);

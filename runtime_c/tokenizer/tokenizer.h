@@ -13,6 +13,10 @@
  * capacity, or a single word of more than 65535 bytes: work memory is static). Not reentrant. */
 COLIBRI_MUST_CHECK colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int capacity, int *n_ids);
 
+/* The same without the model's prefix and suffix ids. */
+COLIBRI_MUST_CHECK colibri_status tokenizer_encode_bare(const char *text, size_t length, int *ids, int capacity,
+                                                        int *n_ids);
+
 /* Bytes that have not come out yet: up to 3 of a character whose end is missing, or a run of byte tokens, of which
  * there is one for all streams: use one stream at a time. Zero it at the start of a stream. */
 typedef struct {

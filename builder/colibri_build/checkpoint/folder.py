@@ -6,6 +6,7 @@ import os
 from functools import cache, partial
 from pathlib import Path
 
+from colibri_build.checkpoint.chat import CHAT_FILES, read_chat
 from colibri_build.checkpoint.config_keys import read_json_object
 from colibri_build.checkpoint.source import Source
 from colibri_build.checkpoint.tokenizer import read_tokenizer_file
@@ -17,7 +18,7 @@ _SMALL_FILES = (
     "generation_config.json",
     INDEX_FILE,
     "tokenizer.json",
-    "tokenizer_config.json",
+    *CHAT_FILES,
     "special_tokens_map.json",
     "added_tokens.json",
 )
@@ -38,6 +39,7 @@ def open_folder(folder: Path) -> Source:
         read_tensors=cache(partial(read_stored_tensors, folder)),
         read_tokenizer_json=partial(read_tokenizer_file, folder),
         files=partial(_files, folder),
+        read_chat=partial(read_chat, folder),
     )
 
 

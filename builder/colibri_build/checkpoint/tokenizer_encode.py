@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import tokenizers
 
-from colibri_build.artifacts import Tokenizer
+from colibri_build.artifacts import ChatForm, Tokenizer
 
 
 @lru_cache(maxsize=4)
@@ -20,3 +20,12 @@ def _library_tokenizer(json_bytes: bytes) -> tokenizers.Tokenizer:
 def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
     """Token ids of a text, the ids that the model's template puts around it included."""
     return list(_library_tokenizer(tokenizer.json_bytes).encode(text).ids)
+
+
+def encode_prompt(json_bytes: bytes, text: str, chat: ChatForm) -> list[int]:
+    """Token ids of a text in its chat form, as `apply_chat_template` of transformers gives them.
+
+    `json_bytes`: tokenizer.json. The ids that its template puts around a plain text are not added.
+    """
+    whole = chat.prefix + (text.strip() if chat.trim else text) + chat.suffix
+    return list(_library_tokenizer(json_bytes).encode(whole, add_special_tokens=False).ids)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from colibri_build.artifacts import FileRecord, ModelFolder, QuantizedModel, Qua
 from colibri_build.errors import PackError
 from colibri_build.files import sha256_of
 from colibri_build.layout import TOKENIZER_FILE, FileLayout, PartLayout, file_layouts
+from colibri_build.pack.chat_file import CHAT_FILE, read_chat_bytes
 from colibri_build.pack.codec import Bytes, check_padding, check_tensor, decode_part, gaps
 from colibri_build.pack.config_file import CONFIG_FILE, ConfigFile
 
@@ -38,7 +40,12 @@ def read_model_folder(path: Path, *, verify: bool = True) -> ModelFolder:
             _check_hash(path / name, record)
         for layout in layouts.values():
             _check_contents(folder, layout)
-    return folder
+    return _with_chat(folder)
+
+
+def _with_chat(folder: ModelFolder) -> ModelFolder:
+    path = folder.path / CHAT_FILE
+    return replace(folder, chat=read_chat_bytes(_read(path), str(path))) if CHAT_FILE in folder.files else folder
 
 
 def load_quantized(folder: ModelFolder, read_tokenizer: Callable[[bytes, int], Tokenizer]) -> QuantizedModel:
@@ -48,7 +55,9 @@ def load_quantized(folder: ModelFolder, read_tokenizer: Callable[[bytes, int], T
     """
     tokenizer = read_tokenizer(_read(folder.path / TOKENIZER_FILE), folder.config.vocab_size)
     tensors = PackedTensors(folder)
-    return QuantizedModel(folder.config, folder.group_size, folder.formats, tensors, tokenizer, folder.provenance)
+    return QuantizedModel(
+        folder.config, folder.group_size, folder.formats, tensors, tokenizer, folder.provenance, folder.chat
+    )
 
 
 class PackedTensors(Mapping[str, QuantizedTensor]):
@@ -99,7 +108,7 @@ def _map(path: Path, size: int) -> Bytes:
 
 def _check_names(folder: ModelFolder, binary: set[str]) -> None:
     """config.json names exactly the files that the configuration needs, and exactly those are there."""
-    needed = binary | {TOKENIZER_FILE}
+    needed = binary | {TOKENIZER_FILE} | ({CHAT_FILE} & set(folder.files))
     for found, where in (
         (set(folder.files), f'{folder.path / CONFIG_FILE}: "files"'),
         ({entry.name for entry in folder.path.iterdir()} - {CONFIG_FILE}, str(folder.path)),

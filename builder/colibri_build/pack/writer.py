@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from colibri_build.artifacts import (
+    ChatTemplate,
     FileRecord,
     Format,
     Kind,
@@ -29,11 +30,12 @@ from colibri_build.artifacts import (
 from colibri_build.errors import PackError
 from colibri_build.files import sha256_of
 from colibri_build.layout import TOKENIZER_FILE, FileLayout, file_layouts
+from colibri_build.pack.chat_file import CHAT_FILE, chat_bytes
 from colibri_build.pack.codec import encode_part
 from colibri_build.pack.config_file import CONFIG_FILE, FORMAT_NAME, ConfigFile, config_bytes
 from colibri_build.tensor_specs import tensor_specs
 
-_OUR_FILE = re.compile(r"config\.json|routing\.bin|dense\.bin|tokenizer\.json|expert_\d+_\d+\.bin")
+_OUR_FILE = re.compile(r"config\.json|routing\.bin|dense\.bin|tokenizer\.json|chat\.json|expert_\d+_\d+\.bin")
 _QUANTIZE_AGAIN = "quantize the checkpoint again"
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -41,7 +43,7 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 def write_model_folder(model: QuantizedModel, out: Path) -> ModelFolder:
     """Write `model` to the folder `out`. As `new_model_folder`, which see, for tensors that are all there."""
     _refuse_wrong_names(model.config, set(model.tensors))
-    content = FolderContent(model.config, model.group_size, model.formats, model.tokenizer)
+    content = FolderContent(model.config, model.group_size, model.formats, model.tokenizer, model.chat)
     with new_model_folder(content, out) as folder:
         for layout in folder.layouts:
             for part in layout.parts:
@@ -80,6 +82,7 @@ class FolderContent:
     group_size: int
     formats: Mapping[Kind, Format]
     tokenizer: Tokenizer
+    chat: ChatTemplate | None = None
 
 
 class FolderWriter:
@@ -121,6 +124,8 @@ class FolderWriter:
         _refuse_wrong_names(content.config, self._put)
         files = {layout.name: self._records[layout.name] for layout in self.layouts}
         files[TOKENIZER_FILE] = _write(self._temporary / TOKENIZER_FILE, content.tokenizer.json_bytes)
+        if content.chat is not None:
+            files[CHAT_FILE] = _write(self._temporary / CHAT_FILE, chat_bytes(content.chat))
         data = config_bytes(content.config, content.group_size, content.formats, files, provenance)
         ConfigFile(data, str(self._out / CONFIG_FILE))
         _write(self._temporary / CONFIG_FILE, data)
@@ -128,7 +133,16 @@ class FolderWriter:
             os.fsync(descriptor)
         _replace(self._temporary, self._out)
         digest = hashlib.sha256(data).hexdigest()
-        return ModelFolder(self._out, content.config, content.group_size, content.formats, files, provenance, digest)
+        return ModelFolder(
+            self._out,
+            content.config,
+            content.group_size,
+            content.formats,
+            files,
+            provenance,
+            digest,
+            content.chat,
+        )
 
     def close(self) -> None:
         """Close what is open."""

@@ -12,7 +12,7 @@ from colibri_build.plan.ways_out import Choice, ways_out
 from colibri_build.plan.weights import active_weight_bytes
 from colibri_build.target.board import MIB, Board
 
-__all__ = ["arena_bytes", "check_fits", "make_plan", "plan_to_json"]
+__all__ = ["arena_bytes", "check_fits", "make_plan", "options_to_json", "plan_to_json"]
 
 _BOARD = "--board "
 _SHOWN_BOARDS = 3
@@ -75,12 +75,17 @@ def _mib(size: int) -> str:
     return f"{size / MIB:.1f} MiB"
 
 
+def options_to_json(options: BuildOptions) -> dict[str, Any]:
+    """The options as JSON values; `chat` is there only with --chat."""
+    return {name: value for name, value in asdict(options).items() if name != "chat" or value is not None}
+
+
 def plan_to_json(plan: BuildPlan) -> dict[str, Any]:
     """The plan as JSON values; sizes in bytes. `bound_tokens_per_s` is an upper bound, or null without a figure."""
     return {
         "board": plan.board,
         "model": plan.model,
-        "options": asdict(plan.options),
+        "options": options_to_json(plan.options),
         "regions": [asdict(region) for region in plan.regions],
         "flash_bytes": plan.flash_bytes,
         "flash_budget_bytes": plan.flash_budget_bytes,

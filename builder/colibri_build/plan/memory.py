@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from colibri_build.artifacts import BuildOptions, ModelConfig, Region
+from colibri_build.artifacts import BuildOptions, ChatForm, ModelConfig, Region
 from colibri_build.layout import align
 from colibri_build.reference.numbers import BLOCK_INPUTS, group_count
 
@@ -17,6 +17,7 @@ CODE_BYTES = 1280 * 1024
 TOKEN_TABLE_BYTES = 48
 _LINE_BYTES = 112 * 1024  # lines and messages that are read and written
 _POSITION_BYTES = 88  # prompts, answers, latencies, and the lines that hold them
+_LINE_START_BYTES, _LINE_POSITION_BYTES = 4096, 16  # the longest prompt that is read as a line
 _BPE_BYTES = 18  # work memory for each byte of the longest word
 _MOST_WORD_BYTES = 65535
 _RECORD_BYTES, _RECORD_RANKS, _LEAST_RECORDS = 16, 4, 256  # of the ring of a debug build
@@ -125,11 +126,21 @@ def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) 
         Region("tokenizer tables", tables, tables, tables_sum),
         Region("code", CODE_BYTES, CODE_BYTES, "runtime and C library, an estimate"),
     ]
+    if options.chat is not None:
+        regions.append(_chat_region(options.chat, context))
     if options.debug:
         records = trace_records(config, options)
         ring_sum = f"{records} records of {_RECORD_BYTES} B ({', '.join(options.debug)})"
         regions.append(Region("trace ring", 0, _RECORD_BYTES * records, ring_sum))
     return regions
+
+
+def _chat_region(chat: ChatForm, context: int) -> Region:
+    """The texts, and the buffer in which a prompt is put together."""
+    texts = len(chat.prefix.encode()) + len(chat.suffix.encode())
+    buffer = texts + _LINE_START_BYTES + _LINE_POSITION_BYTES * context
+    text = f"{texts} B of text, {chat.n_tokens} of {context} positions; a buffer of {buffer} B"
+    return Region("chat form", texts, texts + buffer, text)
 
 
 def trace_records(config: ModelConfig, options: BuildOptions) -> int:

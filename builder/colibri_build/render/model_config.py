@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from colibri_build.artifacts import (
     BuildOptions,
+    ChatForm,
     Format,
     Generation,
     GroupScore,
@@ -140,6 +141,14 @@ def _features(config: ModelConfig, formats: Mapping[Kind, Format]) -> tuple[Feat
     return tuple(Feature(name, value) for present, name, value in found if present)
 
 
+def _chat_features(chat: ChatForm | None) -> tuple[Feature, ...]:
+    """Of a build with --chat: what app/chat.h is about."""
+    if chat is None:
+        return ()
+    sizes = {"CHAT_PREFIX_BYTES": len(chat.prefix.encode()), "CHAT_SUFFIX_BYTES": len(chat.suffix.encode())}
+    return tuple(Feature(name, str(value)) for name, value in {"CHAT": 1, **sizes, "CHAT_TRIM": int(chat.trim)}.items())
+
+
 def _float(value: float) -> str:
     return c_float(value) if value else "0.0f"
 
@@ -172,7 +181,7 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         top_k=config.top_k,
         norm_topk=int(config.norm_topk),
         sliding_window=config.sliding_window,
-        features=_features(config, formats),
+        features=_features(config, formats) + _chat_features(options.chat),
         rms_eps=c_float(config.rms_eps),
         attention_scale=c_float(attention_scale(config)),
         context=options.context,

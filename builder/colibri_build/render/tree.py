@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from colibri_build.artifacts import BuildOptions, Generation, ModelFolder, SourceTree
 from colibri_build.files import write_whole
 from colibri_build.render.board_config import board_config_source
+from colibri_build.render.chat import chat_form_source
 from colibri_build.render.folder import claim, place
 from colibri_build.render.link import LAYOUT_SCRIPT, layout_source, link_flags, needs_layout_script
 from colibri_build.render.makefile import makefile_source
@@ -47,6 +48,8 @@ def render_tree(
         "generated/tokenizer_tables.c": tokenizer_source,
         weights_name: weights_source(folder, options.embed),
     }
+    if options.chat is not None:
+        texts["generated/chat_form.c"] = chat_form_source(folder, options.chat)
     if needs_layout_script(toolchain):
         texts[LAYOUT_SCRIPT] = layout_source(folder, records)
     runtime = runtime_files(board, options)

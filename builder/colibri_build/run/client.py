@@ -20,7 +20,7 @@ _QUICK_S = 30.0  # for requests that compute nothing; the board reads them betwe
 _PROBE_S = 3.0  # a board that says nothing for so long is asked whether it is there
 _CANCEL_S = 2.0
 _MAX_MESSAGE_BYTES = 65535
-_IS_IDS, _NO_TOKENS = 1, 2
+_IS_IDS, _NO_TOKENS, _IS_RAW = 1, 2, 4
 _PROBE_REQUEST = 0xFFFF  # our numbers stay below
 
 OnToken = Callable[[int, int, bytes], None]
@@ -80,6 +80,7 @@ class GenerateOptions:
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0
+    is_raw: bool = False  # a text without the chat form, of a firmware that has one
 
 
 class Client:
@@ -122,7 +123,7 @@ class Client:
         is told to cancel.
         """
         is_text = isinstance(prompt, str)
-        flags = (0 if is_text else _IS_IDS) | (0 if on_token else _NO_TOKENS)
+        flags = (0 if is_text else _IS_IDS) | (0 if on_token else _NO_TOKENS) | (_IS_RAW if options.is_raw else 0)
         head = struct.pack(
             "<IffQB", options.max_tokens, options.temperature, options.top_p, options.seed, flags
         )  # fmt: skip

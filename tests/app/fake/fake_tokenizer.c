@@ -24,6 +24,17 @@ colibri_status tokenizer_encode(const char *text, size_t length, int *ids, int c
     return COLIBRI_OK;
 }
 
+colibri_status tokenizer_encode_bare(const char *text, size_t length, int *ids, int capacity, int *n_ids) {
+    return tokenizer_encode(text, length, ids, capacity, n_ids);
+}
+
+#ifdef MODEL_CHAT
+extern const char chat_prefix[]; /* as app/chat.h has them */
+extern const char chat_suffix[];
+const char chat_prefix[] = "A:";
+const char chat_suffix[] = "";
+#endif
+
 size_t token_stream_push(TokenStream *stream, int token, char *out) {
     if (token >= 256) {
         return 0;
