@@ -102,7 +102,7 @@ class _Cursor:
         for _ in range(n_pairs):
             key = self._text()
             if key in metadata:
-                raise self._damaged(f'metadata key "{_short(key)}" appears twice')
+                raise self._damaged(f'metadata key "{short(key)}" appears twice')
             metadata[key] = self._value(self._integer("<I"))
         found = [self._tensor() for _ in range(n_tensors)]
         alignment = self._alignment(metadata)
@@ -112,7 +112,7 @@ class _Cursor:
     def _alignment(self, metadata: dict[str, Any]) -> int:
         value = metadata.get(_ALIGNMENT_KEY, _DEFAULT_ALIGNMENT)
         if type(value) is not int or not 0 < value <= 1 << 20 or value & (value - 1):
-            raise self._damaged(f'"{_ALIGNMENT_KEY}" is {_short(str(value))}, not a power of two up to 1048576')
+            raise self._damaged(f'"{_ALIGNMENT_KEY}" is {short(str(value))}, not a power of two up to 1048576')
         return value
 
     def _tensor(self) -> GgufEntry:
@@ -120,18 +120,18 @@ class _Cursor:
         name = self._text()
         n_dimensions = self._integer("<I")
         if not 1 <= n_dimensions <= _MOST_DIMENSIONS:
-            raise self._damaged(f"tensor {_short(name)} has {n_dimensions} dimensions")
+            raise self._damaged(f"tensor {short(name)} has {n_dimensions} dimensions")
         shape = tuple(self._integer("<Q") for _ in range(n_dimensions))[::-1]
         kind, offset = self._integer("<I"), self._integer("<Q")
         if kind not in GGMLQuantizationType.__members__.values():
             raise CheckpointError(
-                f"{self._path}: tensor {_short(name)} has type id {kind}, which is not known",
+                f"{self._path}: tensor {short(name)} has type id {kind}, which is not known",
                 hint="use a file of another quantization",
             )
         entry = GgufEntry(self._path, name, GGMLQuantizationType(kind), shape, offset)
         block = GGML_QUANT_SIZES[entry.kind][0]
         if min(shape) < 1 or math.prod(shape) > 1 << 62 or shape[-1] % block:
-            raise self._damaged(f"tensor {_short(name)} of type {entry.kind.name} has shape {list(shape)}")
+            raise self._damaged(f"tensor {short(name)} of type {entry.kind.name} has shape {list(shape)}")
         return entry
 
     def _placed(self, found: list[GgufEntry], start: int, alignment: int) -> tuple[GgufEntry, ...]:
@@ -140,14 +140,14 @@ class _Cursor:
         if len({entry.name for entry in placed}) < len(placed):
             names = sorted(entry.name for entry in placed)
             twice = next(a for a, b in pairwise(names) if a == b)
-            raise self._damaged(f"tensor {_short(twice)} appears twice")
+            raise self._damaged(f"tensor {short(twice)} appears twice")
         end = start
         for entry in sorted(placed, key=lambda entry: entry.offset):
             if (entry.offset - start) % alignment or entry.offset < end:
-                raise self._damaged(f"tensor {_short(entry.name)} starts at byte {entry.offset}, inside of another one")
+                raise self._damaged(f"tensor {short(entry.name)} starts at byte {entry.offset}, inside of another one")
             end = entry.offset + entry.rows * entry.row_bytes
             if end > self._size:
-                raise self._truncated(f"tensor {_short(entry.name)} ends at byte {end}")
+                raise self._truncated(f"tensor {short(entry.name)} ends at byte {end}")
         return tuple(placed)
 
     def _value(self, kind: int) -> Any:
@@ -214,6 +214,7 @@ class _Cursor:
         return CheckpointError(f"{self._path}: damaged: {why}", hint=DOWNLOAD_AGAIN)
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Text of a file as a message may hold it: printable, 60 characters at most."""
     printable = ascii(text)[1:-1]
     return printable if len(printable) <= 60 else printable[:57] + "..."

@@ -9,6 +9,8 @@ from typing import Any
 from colibri_build.checkpoint.config_keys import ConfigKeys
 from colibri_build.errors import CheckpointError
 
+Values = dict[str, Any]  # of config.json
+SOFTMAX, SIGMOID = 1, 2  # expert_gating_func
 _DEFAULT_THETA = 1e4
 
 
@@ -60,7 +62,7 @@ class Metadata:
         return f"{self.architecture}.{name}"
 
 
-def common_values(data: Metadata, facts: Mapping[str, Any]) -> dict[str, Any]:
+def common_values(data: Metadata, facts: Mapping[str, Any]) -> Values:
     """What every architecture says, in the words of config.json; head_dim and RoPE are those of plain attention."""
     data.only("attention.causal", True)
     data.only("use_parallel_residual", False)
@@ -86,7 +88,30 @@ def head_size(data: Metadata, values: Mapping[str, Any]) -> int:
     return size
 
 
-def rope_values(data: Metadata, facts: Mapping[str, Any], rotary_dim: int, max_context: int) -> dict[str, Any]:
+def expert_values(data: Metadata, count: str, gating: int, *, scaled: bool = False) -> Values:
+    """Number of the experts, as `count`, and of those that are used; `scaled`: their weights may have a factor."""
+    data.only("expert_gating_func", gating)
+    values = {count: data.size("expert_count"), "num_experts_per_tok": data.size("expert_used_count")}
+    if not scaled:
+        data.only("expert_weights_scale", 0.0, 1.0)
+        data.only("expert_group_count", 0, 1)
+        data.only("expert_group_used_count", 0, 1)
+        return values
+    scale = data.take("expert_weights_scale")  # 0: none
+    return {**values, "routed_scaling_factor": data.number("expert_weights_scale", 1.0) if scale else 1.0}
+
+
+def shared_values(data: Metadata) -> Values:
+    """Shared experts and dense first layers, as DeepSeek has them."""
+    return {
+        "intermediate_size": data.size("feed_forward_length"),
+        "moe_intermediate_size": data.size("expert_feed_forward_length"),
+        "n_shared_experts": data.size("expert_shared_count", 0, low=0),
+        "first_k_dense_replace": data.size("leading_dense_block_count", 0, low=0),
+    }
+
+
+def rope_values(data: Metadata, facts: Mapping[str, Any], rotary_dim: int, max_context: int) -> Values:
     """rope_parameters of a RoPE that turns `rotary_dim` elements of a head."""
     data.only("rope.dimension_count", rotary_dim)
     rope = {"rope_theta": data.number("rope.freq_base", _DEFAULT_THETA), **_scaling(data)}
@@ -98,7 +123,7 @@ def rope_values(data: Metadata, facts: Mapping[str, Any], rotary_dim: int, max_c
     return {"rope_parameters": {"rope_type": "default", **rope}}
 
 
-def _listed_factors(factors: list[float], max_context: int) -> dict[str, Any]:
+def _listed_factors(factors: list[float], max_context: int) -> Values:
     """Llama 3's scaling, as one factor for each frequency: what longrope computes within its original context."""
     return {
         "rope_type": "longrope",
@@ -109,7 +134,7 @@ def _listed_factors(factors: list[float], max_context: int) -> dict[str, Any]:
     }
 
 
-def _scaling(data: Metadata) -> dict[str, Any]:
+def _scaling(data: Metadata) -> Values:
     data.take("rope.scaling.finetuned")  # tells whether the model was trained with it
     kind = data.take("rope.scaling.type")
     if data.has("rope.scale_linear"):  # as files of 2023 have it

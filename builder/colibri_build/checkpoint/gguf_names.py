@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from colibri_build.checkpoint.families.names import LAYER_NAMES, PROJECTIONS, TOP_NAMES, Names
-from colibri_build.checkpoint.gguf_header import GgufEntry
+from colibri_build.checkpoint.gguf_header import GgufEntry, short
+from colibri_build.checkpoint.gguf_joined import joined_tensors
 from colibri_build.checkpoint.gguf_tensor import GgufTensor, Rows
+from colibri_build.checkpoint.stored import StoredTensor
 from colibri_build.errors import CheckpointError
 
 ROPE_FACTORS = "rope_freqs.weight"
@@ -34,11 +36,20 @@ _LAYER = {
     "ffn_gate_inp_shexp.weight": "shared_gate",
     "exp_probs_b.bias": "selection_bias",
 }
+_LATENT = {
+    "attn_q_a.weight": "self_attn.q_a_proj.weight",
+    "attn_q_a_norm.weight": "self_attn.q_a_layernorm.weight",
+    "attn_q_b.weight": "self_attn.q_b_proj.weight",
+    "attn_kv_a_mqa.weight": "self_attn.kv_a_proj_with_mqa.weight",
+    "attn_kv_a_norm.weight": "self_attn.kv_a_layernorm.weight",
+    "attn_kv_b.weight": "self_attn.kv_b_proj.weight",
+}
 _BLOCK = re.compile(r"blk\.(\d+)\.(.+)")
 _DENSE = re.compile(r"ffn_(gate|up|down)\.weight")
-_EXPERTS = re.compile(r"ffn_(gate|up|down)_exps\.weight")
+_EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps\.weight")
 _ONE_EXPERT = re.compile(r"ffn_(gate|up|down)\.(\d+)\.weight")  # as files of 2023 have them
 _SHARED = re.compile(r"ffn_(gate|up|down)_shexp\.weight")
+_EXTRA = re.compile(r"nextn\..+")  # predicts several tokens at once
 
 
 @dataclass(frozen=True)
@@ -49,14 +60,14 @@ class Layout:
     permuted: tuple[int, int] | None = None
 
 
-def published_tensors(entries: Iterable[GgufEntry], layout: Layout) -> dict[str, GgufTensor]:
+def published_tensors(entries: Iterable[GgufEntry], layout: Layout) -> dict[str, StoredTensor]:
     """By published name. Raises CheckpointError for a tensor that has no such name."""
-    found: dict[str, GgufTensor] = {}
-    for entry in entries:
+    found, rest = joined_tensors(entries, layout.names)
+    for entry in rest:
         for tensor in _tensors_of(entry, layout):
             if tensor.name in found:
                 raise CheckpointError(
-                    f"{entry.file}: {found[tensor.name].entries[0].name} and {entry.name} are both {tensor.name}",
+                    f"{entry.file}: {entry.name} and another tensor are both {tensor.name}",
                     hint="use a file that llama.cpp's converter made",
                 )
             found[tensor.name] = tensor
@@ -80,19 +91,38 @@ def _tensors_of_layer(entry: GgufEntry, prefix: str, name: str, layout: Layout) 
     if name in _LAYER:
         ours = _LAYER[name]
         yield _attention_or_norm(entry, prefix + (names.layer.get(ours) or LAYER_NAMES[ours]), ours, layout)
+    elif name in _LATENT:
+        yield _tensor(entry, prefix + _LATENT[name])
+    elif _EXTRA.fullmatch(name):
+        yield _tensor(entry, prefix + name)
     elif found := _DENSE.fullmatch(name):
         yield _tensor(entry, f"{prefix}{names.dense}.{PROJECTIONS[found[1]]}.weight")
     elif found := _SHARED.fullmatch(name):
-        yield _tensor(entry, f"{prefix}{names.shared}.{PROJECTIONS[found[1]]}.weight")
+        last = "output_linear" if names.joined else PROJECTIONS[found[1]]
+        yield _tensor(entry, f"{prefix}{names.shared}.{last}.weight")
     elif found := _ONE_EXPERT.fullmatch(name):
-        yield _tensor(entry, f"{prefix}{names.experts}.{int(found[2])}.{names.expert_parts[found[1]]}.weight")
+        yield _tensor(entry, _expert_name(prefix, names, int(found[2]), found[1]))
     elif (found := _EXPERTS.fullmatch(name)) and len(entry.shape) == 3:
-        n_rows = entry.shape[1]
-        for expert in range(entry.shape[0]):
-            published = f"{prefix}{names.experts}.{expert}.{names.expert_parts[found[1]]}.weight"
-            yield _tensor(entry, published, entry.shape[1:], first=expert * n_rows)
+        yield from _experts(entry, prefix, found[1], names)
     else:
         raise _unknown(entry)
+
+
+def _experts(entry: GgufEntry, prefix: str, part: str, names: Names) -> Iterator[GgufTensor]:
+    """The tensors of single experts in [experts, rows, cols]; or all of them, where they are published as one."""
+    if names.joined:
+        yield _tensor(entry, f"{prefix}{names.experts}.{'output' if part == 'down' else 'input'}_linear.weight")
+        return
+    parts = part.split("_")
+    n_rows = entry.shape[1] // len(parts)
+    for expert in range(entry.shape[0]):
+        for number, name in enumerate(parts):
+            first = (expert * len(parts) + number) * n_rows
+            yield _tensor(entry, _expert_name(prefix, names, expert, name), (n_rows, entry.cols), first=first)
+
+
+def _expert_name(prefix: str, names: Names, expert: int, part: str) -> str:
+    return f"{prefix}{names.experts}.{expert}.{names.expert_parts[part]}.weight"
 
 
 def _attention_or_norm(entry: GgufEntry, published: str, ours: str, layout: Layout) -> GgufTensor:
@@ -131,6 +161,6 @@ def _tensor(
 
 def _unknown(entry: GgufEntry) -> CheckpointError:
     return CheckpointError(
-        f"{entry.file}: tensor {ascii(entry.name)[1:61]} {list(entry.shape)} is not supported",
+        f"{entry.file}: tensor {short(entry.name)} {list(entry.shape)} is not supported",
         hint="take the model as transformers publishes it, if it has one more part than the family's others",
     )

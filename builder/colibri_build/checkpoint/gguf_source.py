@@ -17,6 +17,7 @@ from colibri_build.checkpoint.gguf_names import HEAD, ROPE_FACTORS, Layout, publ
 from colibri_build.checkpoint.gguf_tensor import GgufTensor
 from colibri_build.checkpoint.gguf_tokenizer import read_chat, tokenizer_json
 from colibri_build.checkpoint.source import Source
+from colibri_build.checkpoint.stored import StoredTensor
 from colibri_build.errors import CheckpointError
 
 SUFFIX = ".gguf"
@@ -120,6 +121,7 @@ def _facts(entries: Mapping[str, GgufEntry], where: str) -> Mapping[str, Any]:
         "vocab_size": embedding.shape[0],
         "tied": HEAD not in entries,
         "attention_bias": any(name.endswith(".attn_q.bias") for name in entries),
+        "qk_norm": any(name.endswith(".attn_q_norm.weight") for name in entries),
         "rope_factors": _rope_factors(entries.get(ROPE_FACTORS)),
     }
 
@@ -137,7 +139,7 @@ def _rope_factors(entry: GgufEntry | None) -> list[float] | None:
 
 def _tensors(
     metadata: Mapping[str, Any], entries: Mapping[str, GgufEntry], values: Mapping[str, Any], where: str
-) -> Mapping[str, GgufTensor]:
+) -> Mapping[str, StoredTensor]:
     heads = values["num_attention_heads"], values["num_key_value_heads"]
     permuted = heads if architecture_of(metadata, where).permuted else None
     return published_tensors(entries.values(), Layout(FAMILIES[values["model_type"]].names, permuted))

@@ -1,0 +1,110 @@
+"""Published tensors that a GGUF file has in two: gate and up of families that join them, keys and values of latent heads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from colibri_build.artifacts import F32
+from colibri_build.checkpoint.families.names import Names
+from colibri_build.checkpoint.gguf_header import DOWNLOAD_AGAIN, GgufEntry
+from colibri_build.checkpoint.gguf_tensor import GgufTensor
+from colibri_build.checkpoint.stored import Index, StoredTensor
+from colibri_build.errors import CheckpointError
+
+_PARTS = re.compile(r"blk\.(\d+)\.(ffn_(?:gate|up)_(exps|shexp)|attn_[kv]_b)\.weight")
+
+
+def joined_tensors(entries: Iterable[GgufEntry], names: Names) -> tuple[dict[str, StoredTensor], list[GgufEntry]]:
+    """Those that are made of two, by published name; and the entries that are none's part."""
+    pairs: dict[str, dict[str, GgufEntry]] = {}
+    rest: list[GgufEntry] = []
+    for entry in entries:
+        found = _PARTS.fullmatch(entry.name)
+        if found is None or (found[3] and not names.joined):
+            rest.append(entry)
+            continue
+        where = {"exps": names.experts, "shexp": names.shared}.get(found[3])
+        name = f"model.layers.{found[1]}.{where}.input_linear.weight" if where else _latent_name(found[1])
+        pairs.setdefault(name, {})[found[2]] = entry
+    return {name: _joined(name, parts) for name, parts in pairs.items()}, rest
+
+
+def _latent_name(layer: str) -> str:
+    return f"model.layers.{layer}.self_attn.kv_b_proj.weight"
+
+
+def _joined(name: str, parts: Mapping[str, GgufEntry]) -> StoredTensor:
+    """The parts in order of name are gate and up, or k and v."""
+    found = [parts[part] for part in sorted(parts)]
+    if len(found) != 2:
+        raise CheckpointError(
+            f"{found[0].file}: {found[0].name} is there, but not the other half of {name}", hint=DOWNLOAD_AGAIN
+        )
+    first, second = found
+    return _latent(name, first, second) if ".attn_" in first.name else _gate_and_up(name, first, second)
+
+
+def _gate_and_up(name: str, gate: GgufEntry, up: GgufEntry) -> StoredTensor:
+    """[..., 2 * width, dim]: of each expert the rows of gate, then those of up."""
+    if gate.shape != up.shape or len(gate.shape) < 2:
+        raise _differ(gate, up)
+    *outer, width, cols = gate.shape
+    rows = np.arange(gate.rows).reshape(-1, width)
+    order = np.concatenate([rows, rows + gate.rows], axis=1).ravel()
+    shape = (*outer, 2 * width, cols)
+    return GgufTensor(gate.file, name, _kinds(gate, up), shape, (gate, up), order=order)
+
+
+def _latent(name: str, key: GgufEntry, value: GgufEntry) -> StoredTensor:
+    if len(key.shape) != 3 or len(value.shape) != 3 or (key.shape[0], key.shape[1]) != (value.shape[0], value.cols):
+        raise _differ(key, value)
+    rows = key.shape[0] * (key.shape[2] + value.shape[1])
+    return LatentTensor(key.file, name, _kinds(key, value), (rows, value.cols), key, value)
+
+
+def _differ(first: GgufEntry, second: GgufEntry) -> CheckpointError:
+    return CheckpointError(
+        f"{first.file}: {first.name} {list(first.shape)} and {second.name} {list(second.shape)} do not belong together",
+        hint=DOWNLOAD_AGAIN,
+    )
+
+
+def _kinds(first: GgufEntry, second: GgufEntry) -> str:
+    return first.kind.name if first.kind == second.kind else f"{first.kind.name} and {second.kind.name}"
+
+
+@dataclass(frozen=True)
+class LatentTensor(StoredTensor):
+    """kv_b_proj [heads * (keys + values), rank] of `key` [heads, rank, keys], transposed, and `value` [heads, values, rank].
+
+    Its codes would lie across the groups: it is quantized anew.
+    """
+
+    key: GgufEntry
+    value: GgufEntry
+
+    @property
+    def supported(self) -> bool:
+        """Whether the library can dequantize both."""
+        return self._part(self.key).supported and self._part(self.value).supported
+
+    def load(self, index: Index = ()) -> F32:
+        """All of it is dequantized, one layer's."""
+        keys, values = self._part(self.key).load().swapaxes(1, 2), self._part(self.value).load()
+        whole: F32 = np.concatenate([keys, values], axis=1).reshape(self.shape)
+        return np.asarray(whole[index])
+
+    def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
+        """As for any other tensor."""
+        bad = ~np.isfinite(self.load())
+        if not bad.any():
+            return None
+        first = np.unravel_index(int(bad.argmax()), self.shape)
+        return int(np.count_nonzero(bad)), tuple(int(i) for i in first)
+
+    def _part(self, entry: GgufEntry) -> GgufTensor:
+        return GgufTensor(entry.file, entry.name, entry.kind.name, entry.shape, (entry,))
