@@ -19,10 +19,17 @@ Tensors = dict[str, tuple[NDArray[Any], GGMLQuantizationType]]  # name -> values
 CONTROL, NORMAL = 3, 1
 
 
-def write_gguf(path: Path, metadata: Mapping[str, Any], tensors: Mapping[str, tuple[NDArray[Any], int]]) -> Path:
+def write_gguf(
+    path: Path,
+    metadata: Mapping[str, Any],
+    tensors: Mapping[str, tuple[NDArray[Any], int]],
+    alignment: int | None = None,
+) -> Path:
     """Values of float32 are quantized to the type beside them; bytes are written as they are, [..., bytes of a row]."""
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = GGUFWriter(path, str(metadata["general.architecture"]), use_temp_file=False)
+    if alignment is not None:
+        writer.add_custom_alignment(alignment)
     for key, value in metadata.items():
         if key != "general.architecture":
             _add(writer, key, value)
@@ -140,6 +147,7 @@ def write_tiny_gguf(
     seed: int = 0,
     metadata: Mapping[str, Any] | None = None,
     edit: Callable[[Tensors], None] | None = None,
+    alignment: int | None = None,
     **overrides: Any,
 ) -> Path:
     """The tiny Mixtral. `metadata` adds keys, or with the value `...` leaves them out; overrides as in `tiny_config`."""
@@ -148,4 +156,4 @@ def write_tiny_gguf(
     tensors = tiny_gguf_tensors(config, seed, kind)
     if edit is not None:
         edit(tensors)
-    return write_gguf(path, {key: value for key, value in keys.items() if value is not ...}, tensors)
+    return write_gguf(path, {key: value for key, value in keys.items() if value is not ...}, tensors, alignment)
