@@ -5,8 +5,8 @@
                                     is clamped
     ffn_norm  -> gate, up of all experts, or of the dense part       one scale; the router, which stays f32, and the
                                     shared experts take it too
-    up        -> down               one scale an expert or dense part, since silu(gate) * up is linear in up; none with
-                                    a clamped SwiGLU, which is not
+    up        -> down               one scale an expert or dense part, since silu(gate) * up is linear in up; of 1 with
+                                    a clamped SwiGLU, which is not: only ranges are searched then
 
 Statistics come from the original weights: layer l sees the activations of the unquantized layers before it, so one
 pass over the calibration text serves all searches and an error in one layer cannot mislead the next. Multiplying a row
@@ -121,18 +121,21 @@ class _Sites:
         is_dense = self.config.is_dense(self.layer)
         if is_dense:
             yield self._dense_gate_up(activations.ffn_in)
-        is_linear = not self.config.swiglu_limit  # in up
-        if activations.dense_hidden is not None and is_linear:
+        if activations.dense_hidden is not None:
             part = "dense" if is_dense else "shared"
-            down = self._projection(f"{part}.down", collect(activations.dense_hidden, self.options.group_size))
-            yield self._site(Kind.DENSE, f"{part}.up", (down,), down.stats.mean_abs, (down.name,))
+            yield self._down(Kind.DENSE, part, collect(activations.dense_hidden, self.options.group_size))
         if is_dense:
             return
         trusted = [e for e, seen in enumerate(experts) if seen.down.tokens >= self.options.expert_token_threshold]
         yield self._gate_up(activations.ffn_in, experts, trusted)
-        for expert in trusted if is_linear else ():
-            down = self._projection(f"experts.{expert}.down", experts[expert].down)
-            yield self._site(Kind.EXPERT, f"experts.{expert}.up", (down,), experts[expert].down.mean_abs, (down.name,))
+        for expert in trusted:
+            yield self._down(Kind.EXPERT, f"experts.{expert}", experts[expert].down)
+
+    def _down(self, kind: Kind, part: str, stats: InputStats) -> Site:
+        down = self._projection(f"{part}.down", stats)
+        is_linear = not self.config.swiglu_limit  # in up; else channels count as equal, whose scale is 1
+        mean_abs = stats.mean_abs if is_linear else np.ones_like(stats.mean_abs)
+        return self._site(kind, f"{part}.up", (down,), mean_abs, (down.name,))
 
     def _projection(self, name: str, stats: InputStats) -> Projection:
         return Projection(name, self.prefix + name, self.weights[name], stats)

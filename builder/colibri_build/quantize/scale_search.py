@@ -81,7 +81,7 @@ def search_scale(
     """
     levels = channel_levels(mean_abs)
     best: ScaleChoice | None = None
-    for index in range(RATIOS):
+    for index in range(RATIOS if levels.min() < levels.max() else 1):
         scale = candidate(levels, index)
         wide = scale[channels]
         error = sum(_scaled_error(projection, wide, fmt, group_size) for projection in projections)
