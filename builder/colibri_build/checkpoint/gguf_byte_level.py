@@ -44,7 +44,7 @@ _SPLITS = {
 def byte_level_parts(vocabulary: Vocabulary) -> Json:
     """The sections of a tokenizer.json. Raises TokenizerError."""
     name = vocabulary.keys.take("pre")
-    if name not in _SPLITS:
+    if not isinstance(name, str) or name not in _SPLITS:
         raise vocabulary.refused("pre", name, ", ".join(sorted(_SPLITS)))
     merges = vocabulary.texts("merges")
     if merges is None:

@@ -45,5 +45,5 @@ def architecture_of(metadata: Mapping[str, Any], where: str) -> Architecture:
 def _special_ids(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """A text ends at the end of sequence, and at the end of a turn where the file names one."""
     ids = [metadata.get(f"tokenizer.ggml.{name}_token_id") for name in ("eos", "eot")]
-    found = list(dict.fromkeys(id for id in ids if id is not None))
+    found = [id for id in ids if id is not None]
     return {"bos_token_id": metadata.get("tokenizer.ggml.bos_token_id"), "eos_token_id": found or None}
