@@ -53,6 +53,8 @@ void score_experts(const float logits[MODEL_N_EXPERTS], float scores[MODEL_N_EXP
 }
 
 #ifdef MODEL_SCORING_SPARSEMIXER
+_Static_assert(MODEL_TOP_K == 2, "the sparse mixer chooses two experts");
+
 /* Whether a logit falls short of the best one by too large a part of the larger magnitude. 0 / 0 does not. */
 static bool is_far(float best, float logit) {
     float magnitude = logit < 0.0f ? -logit : logit;

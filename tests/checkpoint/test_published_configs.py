@@ -239,15 +239,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {**PHI_3_5_MOE, "rope_scaling": {**PHI_3_5_MOE["rope_scaling"], "short_mscale": None}},
         '"short_mscale" is missing',
     ),
-    "gpt-oss of awq": (
-        {**GPT_OSS_20B, "quantization_config": {"quant_method": "awq"}},
-        '"quantization_config" (quant_method "awq") is not supported',
+    "gpt-oss of fp8": (
+        {**GPT_OSS_20B, "quantization_config": {"quant_method": "fp8"}},
+        '"quantization_config" (quant_method "fp8") is not supported',
     ),
     "mxfp4 elsewhere": (
         {**QWEN3_30B_A3B, "quantization_config": {"quant_method": "mxfp4"}},
         '"quantization_config" (quant_method "mxfp4") is not supported',
     ),
     "gpt-oss without window": ({**GPT_OSS_20B, "sliding_window": None}, '"sliding_window" = null is not supported'),
+    "gpt-oss that sees nothing": ({**GPT_OSS_20B, "sliding_window": 0}, '"sliding_window" = 0 is not supported'),
     "gpt-oss of two counts": ({**GPT_OSS_20B, "experts_per_token": 8}, '"experts_per_token" = 8 is not supported'),
     "gpt-oss limit": ({**GPT_OSS_20B, "swiglu_limit": 0}, '"swiglu_limit" = 0 is not supported'),
     "unknown key": ({**GLM_4_5_AIR, "index_topk": 64}, 'unknown key "index_topk" = 64 may change the mathematics'),

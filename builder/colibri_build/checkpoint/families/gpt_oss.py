@@ -32,8 +32,9 @@ def _read(keys: ConfigKeys, common: Fields) -> Fields:
     experts = expert_fields(keys, count="num_local_experts", count_too="num_experts", width="intermediate_size")
     keys.only("experts_per_token", experts["top_k"])
     keys.take("initial_context_length")  # repeats what the scaling of RoPE says
-    if keys.has("sliding_window") and keys.take("sliding_window") is None:
-        raise keys.refused("sliding_window", None, "a number of positions; layer_types says which layers have it")
+    window = keys.take("sliding_window", 128)
+    if not window:
+        raise keys.refused("sliding_window", window, "a number of positions; layer_types says which layers have it")
     return {
         **experts,
         **window_fields(keys, common["n_layers"], lambda layer: layer % 2 == 0, window=128, always=True),
