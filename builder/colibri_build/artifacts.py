@@ -261,6 +261,7 @@ class PackedTensor:
     bits: int  # 4 or 8
     group_size: int  # 32, 64 or 128
     load: Callable[[], GroupCodes | None]
+    misfit: Callable[[], str]  # why `load` gives None, in a few words
 
 
 @dataclass(frozen=True)

@@ -210,9 +210,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str | None]] = {
     "attention bias": ({"attention_bias": True}, '"attention_bias" = true is not supported', "supported: false"),
     "norm_topk_prob": ({"norm_topk_prob": False}, '"norm_topk_prob" = false is not supported', "supported: true"),
     "quantized": (
-        {"quantization_config": {"quant_method": "awq", "bits": 4}},
-        '"quantization_config" (quant_method "awq") is not supported',
-        "use the checkpoint that it was quantized from (F32, F16 or BF16)",
+        {"quantization_config": {"quant_method": "aqlm", "bits": 4}},
+        '"quantization_config" (quant_method "aqlm") is not supported',
+        "supported: awq, compressed-tensors, gptq; or use the checkpoint that it was quantized from (F32, F16 or BF16)",
     ),
     "head": (
         {"architectures": ["MixtralForSequenceClassification"]},

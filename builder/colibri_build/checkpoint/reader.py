@@ -12,6 +12,8 @@ from colibri_build.checkpoint.config_keys import ConfigKeys
 from colibri_build.checkpoint.families import FAMILIES, Family
 from colibri_build.checkpoint.folder import open_folder
 from colibri_build.checkpoint.gguf_source import is_gguf, open_gguf
+from colibri_build.checkpoint.quantization_config import read_quantization
+from colibri_build.checkpoint.quantization_parts import join_parts
 from colibri_build.checkpoint.source import Source
 from colibri_build.checkpoint.tensors import select_tensors
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
@@ -26,7 +28,9 @@ def read_checkpoint(path: Path) -> Model:
     """
     source = open_gguf(path) if is_gguf(path) else open_folder(path)
     family, config = read_model_config(source)
-    tensors = select_tensors(family.arrange(source.read_tensors()), config, family)
+    quantization = read_quantization(source.values, source.where, family.quant_methods)
+    found = join_parts(source.read_tensors(), quantization)
+    tensors = select_tensors(family.arrange(found), config, family)
     tokenizer = read_tokenizer_bytes(source.read_tokenizer_json(), config.vocab_size)
     digest = digest_files(source.files())
     return Model(config, tensors, tokenizer, source.name, digest, tensors.packed(), source.read_chat())

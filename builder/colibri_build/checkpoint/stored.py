@@ -51,6 +51,10 @@ class StoredTensor(ABC):
         """The codes that `load` multiplies out, where `packing` promises some; None: w4 and w8 cannot hold these."""
         return None
 
+    def misfit(self, index: Index = ()) -> str:
+        """Why `codes` gives None although `packing` promises some, in a few words."""
+        return "codes, zero points or scales that w4 and w8 have no place for"
+
 
 @dataclass(frozen=True)
 class RawTensor(StoredTensor):

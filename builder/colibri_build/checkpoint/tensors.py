@@ -10,6 +10,7 @@ import numpy as np
 from colibri_build.artifacts import F32, ModelConfig, PackedTensor, TensorSpec
 from colibri_build.checkpoint.families import Family
 from colibri_build.checkpoint.families.names import TOP_NAMES, Stored
+from colibri_build.checkpoint.quantization_parts import is_idle_bias
 from colibri_build.checkpoint.stored import PLAIN_DTYPES, Index, StoredTensor
 from colibri_build.errors import CheckpointError
 from colibri_build.tensor_specs import tensor_specs
@@ -36,7 +37,7 @@ class CheckpointTensors(Mapping[str, F32]):
     def packed(self) -> dict[str, PackedTensor]:
         """Those that the checkpoint holds as codes."""
         return {
-            name: PackedTensor(*stored.packing, partial(stored.codes, index))
+            name: PackedTensor(*stored.packing, partial(stored.codes, index), partial(stored.misfit, index))
             for name, (stored, index) in self._parts.items()
             if stored.packing
         }
@@ -91,7 +92,7 @@ def _refuse_unexpected(
 ) -> None:
     allowed = {TOP_NAMES["lm_head"]} if config.tied_embeddings else set()
     surplus = sorted(name for name in found if name not in expected and name not in allowed)
-    surplus = [name for name in surplus if not family.is_ignored(name, config)]
+    surplus = [name for name in surplus if not family.is_ignored(name, config) and not is_idle_bias(name, found)]
     if surplus:
         first = found[surplus[0]]
         raise CheckpointError(

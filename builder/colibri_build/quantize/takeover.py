@@ -16,7 +16,6 @@ from colibri_build.reference.numbers import group_count
 from colibri_build.tensor_specs import tensor_specs
 
 _DEFAULT_GROUP_SIZE = 128
-_UNFIT = "codes, zero points or scales that w4 and w8 have no place for"
 
 
 def default_group_size(model: Model) -> int:
@@ -80,7 +79,7 @@ def take_over(spec: TensorSpec, packed: PackedTensor, fmt: Format, group_size: i
         return f"groups of {packed.group_size} are not groups of {group_size}"
     codes = packed.load()
     if codes is None:
-        return _UNFIT
+        return packed.misfit()
     return _stored(spec, codes, fmt, group_size)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from colibri_build.artifacts import ModelConfig
 from colibri_build.checkpoint.config_keys import BENIGN_KEYS, ConfigKeys
 from colibri_build.checkpoint.families.names import Names
+from colibri_build.checkpoint.quantization_config import QUANTIZATION_KEY, read_quantization
 from colibri_build.checkpoint.rope import Rope, read_rope
 from colibri_build.checkpoint.stored import StoredTensor
 from colibri_build.errors import CheckpointError
@@ -69,7 +70,7 @@ class Family:
 
     def read_config(self, keys: ConfigKeys) -> ModelConfig:
         """config.json -> ModelConfig. Every key is honoured, known to be without effect, or refused by name."""
-        _refuse_quantized(keys, self.quant_methods)
+        read_quantization({QUANTIZATION_KEY: keys.take(QUANTIZATION_KEY)}, keys.where, self.quant_methods)
         architectures = keys.take("architectures")
         known = [[name] for name in (self.architecture, *self.also_architectures)]
         if architectures is not None and architectures not in known:
@@ -85,16 +86,6 @@ class Family:
     def is_ignored(self, published: str, config: ModelConfig) -> bool:
         """Whether a tensor is not needed: it repeats what config.json says, or belongs to a part that is not run."""
         return _BUFFER.fullmatch(published) is not None or self.ignored(published, config)
-
-
-def _refuse_quantized(keys: ConfigKeys, supported: tuple[str, ...]) -> None:
-    quantization = keys.take("quantization_config")
-    method = quantization.get("quant_method") if isinstance(quantization, dict) else quantization
-    if quantization is not None and method not in supported:
-        raise CheckpointError(
-            f'{keys.where}: "quantization_config" (quant_method "{method}") is not supported',
-            hint="use the checkpoint that it was quantized from (F32, F16 or BF16)",
-        )
 
 
 def _common_fields(keys: ConfigKeys, defaults: Defaults) -> Fields:
