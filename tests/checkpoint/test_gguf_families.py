@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
+from gguf.quants import dequantize, quantize
 
 from colibri_build.checkpoint.config_keys import ConfigKeys
 from colibri_build.checkpoint.families import FAMILIES
@@ -48,6 +50,10 @@ _LATENT = {
     **_DEEPSEEK, "num_key_value_heads": 4, "kv_lora_rank": 32, "qk_nope_head_dim": 16, "qk_rope_head_dim": 8,
     "v_head_dim": 12,
 }  # fmt: skip
+_GPT_OSS = {
+    "num_hidden_layers": 3, "head_dim": 16, "intermediate_size": 96, "num_local_experts": 8, "num_experts_per_tok": 3,
+    "sliding_window": 6, "attention_bias": True,
+}  # fmt: skip
 _YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 _LLAMA3 = {
     "rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -84,6 +90,12 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
         "model_type": "deepseek_v3", **_LATENT, "q_lora_rank": 24, "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
         "routed_scaling_factor": 2.5,
     },
+    "gpt-oss": {
+        "model_type": "gpt_oss", **_GPT_OSS, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}
+    },
+    "gpt-oss-yarn-tied": {
+        "model_type": "gpt_oss", **_GPT_OSS, "tie_word_embeddings": True, "rope_scaling": {**_YARN, "truncate": False}
+    },
 }  # fmt: skip
 
 
@@ -97,7 +109,10 @@ def _write_folder(folder: Path, config: dict[str, Any]) -> Path:
     for spec in tensor_specs(read):
         place = next(iter(family.names.places(spec, read)))
         if place.name not in tensors:
-            tensors[place.name] = generator.standard_normal(place.shape).astype(np.float32)
+            shape = place.shape
+            if config["model_type"] == "gpt_oss" and len(shape) == 3:  # published as [experts, inputs, outputs]
+                shape = (shape[0], shape[2], shape[1])
+            tensors[place.name] = generator.standard_normal(shape).astype(np.float32)
     folder.mkdir(parents=True)
     write_json(folder / "config.json", config)
     write_safetensors(folder / "model.safetensors", {name: entry(values, "F32") for name, values in tensors.items()})
@@ -137,6 +152,18 @@ def test_gate_and_up_in_one_tensor_are_the_same_model(tmp_path):
     _assert_same_model(convert(folder, tmp_path / "model.gguf", merge_gate_up=True), folder)
 
 
+def test_experts_in_mxfp4_are_dequantized_by_the_library(tmp_path):
+    """As gpt-oss is published: in this type for the experts alone."""
+    folder = _write_folder(tmp_path / "folder", CONFIGURATIONS["gpt-oss"])
+    kind = GGMLQuantizationType.MXFP4
+    model, whole = read_checkpoint(convert(folder, tmp_path / "model.gguf", kind)), read_checkpoint(folder)
+    for part in ("gate", "up", "down"):
+        name = f"layers.1.experts.5.{part}"
+        expected = dequantize(quantize(whole.tensors[name], kind), kind).reshape(whole.tensors[name].shape)
+        np.testing.assert_array_equal(model.tensors[name], expected)
+        np.testing.assert_array_equal(model.tensors[f"{name}_bias"], whole.tensors[f"{name}_bias"])
+
+
 def test_layers_that_predict_several_tokens_are_left_out(tmp_path):
     """They are counted in the file, but `generate` does not run them."""
     folder = _write_folder(tmp_path / "folder", {**CONFIGURATIONS["glm4-moe"], "num_hidden_layers": 3})
@@ -169,6 +196,8 @@ REFUSED = {
     "YaRN of its own": ("qwen3-yarn", {"rope__scaling__attn_factor": 1.2}, "qwen3.rope.scaling.attn_factor"),
     "heads by layer": ("llama", {"attention__head_count": [4, 8]}, "llama.attention.head_count"),
     "widths by layer": ("llama", {"feed_forward_length": [112, 96]}, "llama.feed_forward_length"),
+    "weights by scores": ("gpt-oss", {"expert_gating_func": 1}, "gpt-oss.expert_gating_func"),
+    "no window": ("gpt-oss", {"attention__sliding_window": ...}, "gpt-oss.attention.sliding_window"),
     "a window": ("qwen2", {"attention__sliding_window": 16}, "qwen2.attention.sliding_window"),
     "no epsilon": ("llama", {"attention__layer_norm_rms_epsilon": ...}, "llama.attention.layer_norm_rms_epsilon"),
     "no context": ("llama", {"context_length": ...}, "llama.context_length"),
@@ -193,6 +222,16 @@ def test_what_would_be_another_model_is_refused_by_its_key(tmp_path, case):
     assert f'"{key}"' in caught.value.what
     assert caught.value.hint
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["attn_sinks.weight", "ffn_gate_inp_shexp.weight", "exp_probs_b.bias", "attn_k_b.weight"]
+)
+def test_a_part_that_only_other_families_have_is_refused_by_name(tmp_path, name):
+    more = {f"blk.0.{name}": np.ones((4, 8, 16), np.float32)}
+    folder = _write_folder(tmp_path / "folder", CONFIGURATIONS["llama"])
+    with pytest.raises(CheckpointError, match=rf"blk\.0\.{name}"):
+        read_checkpoint(convert(folder, tmp_path / "model.gguf", more_tensors=more))
 
 
 def test_keys_of_another_namespace_are_refused(tmp_path):

@@ -55,12 +55,14 @@ def convert(
     split_latent: bool = True,
     merge_gate_up: bool = False,
     others: Config | None = None,
+    more_tensors: Tensors | None = None,
     **metadata: Any,
 ) -> Path:
     """Convert a folder with config.json, model.safetensors and tokenizer.json. Matrices get `kind`.
 
     `metadata` adds keys (with "__" for dots) below the architecture, or with the value `...` leaves them out; `others`
-    adds keys as they are. `split_latent`: kv_b_proj in two; `merge_gate_up`: gate and up of the experts in one.
+    adds keys as they are, `more_tensors` tensors. `split_latent`: kv_b_proj in two; `merge_gate_up`: gate and up of
+    the experts in one.
     """
     config = json.loads((folder / "config.json").read_text())
     architecture = ARCHITECTURES[config["model_type"]]
@@ -76,12 +78,13 @@ def convert(
     keys["tokenizer.ggml.eos_token_id"] = END_ID
     parts = _taken_apart(config, tensors, split_latent)
     stored = _tensors(config, name, architecture, {**_experts(tensors), **parts})
+    stored |= more_tensors or {}
     if merge_gate_up:
         for gate in [key for key in stored if "ffn_gate_exps" in key]:
             both = [stored.pop(gate), stored.pop(gate.replace("gate", "up"))]
             stored[gate.replace("gate", "gate_up")] = np.concatenate(both, axis=1)
     plain = GGMLQuantizationType.F32
-    kinds = {k: plain if v.ndim == 1 or "ffn_gate_inp" in k else kind for k, v in stored.items()}
+    kinds = {k: plain if v.ndim == 1 or "ffn_gate_inp" in k or k.endswith(".bias") else kind for k, v in stored.items()}
     written = {key: value for key, value in {**keys, **more, **(others or {})}.items() if value is not ...}
     return write_gguf(path, written, {key: (values, kinds[key]) for key, values in stored.items()})
 
@@ -206,6 +209,16 @@ def _taken_apart(config: Config, published: Tensors, split_latent: bool) -> Tens
             shared = "shared_mlp" in key
             where = f"{layer}.mlp.{'shared_experts' if shared else 'experts'}"
             found |= {f"{where}.gate_proj.weight": gate, f"{where}.up_proj.weight": up}
+        elif ".experts.gate_up_proj" in key:  # [experts, dim, 2 * width] or biases [experts, 2 * width], in turns
+            values, end = (values.swapaxes(1, 2), "weight") if values.ndim == 3 else (values, "bias")
+            stem = key.split(".gate_up_proj")[0]
+            found[f"{stem}.gate_proj.{end}"] = np.ascontiguousarray(values[:, ::2])
+            found[f"{stem}.up_proj.{end}"] = np.ascontiguousarray(values[:, 1::2])
+        elif ".experts.down_proj" in key:
+            values, end = (values.swapaxes(1, 2), "weight") if values.ndim == 3 else (values, "bias")
+            found[f"{key.split('.down_proj')[0]}.down_proj.{end}"] = np.ascontiguousarray(values)
+        elif key.endswith("self_attn.sinks"):
+            found[f"{key}.weight"] = values
         elif key.endswith("kv_b_proj.weight") and split_latent:
             heads, still = config["num_attention_heads"], config["qk_nope_head_dim"]
             kv = values.reshape(heads, still + config["v_head_dim"], -1)

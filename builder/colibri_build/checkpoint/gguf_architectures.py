@@ -14,6 +14,7 @@ from colibri_build.checkpoint.gguf_latent import read_latent
 from colibri_build.checkpoint.gguf_metadata import (
     SIGMOID,
     SOFTMAX,
+    SOFTMAX_OF_CHOSEN,
     Metadata,
     Values,
     common_values,
@@ -167,6 +168,22 @@ def _read_deepseek(data: Metadata, facts: Facts) -> Values:
     }
 
 
+def _read_gpt_oss(data: Metadata, facts: Facts) -> Values:
+    """Every other layer has the window; the frequencies of its YaRN are not rounded to whole elements."""
+    values = _plain(data, facts)
+    data.only("feed_forward_length", data.size("expert_feed_forward_length"))
+    rope = values["rope_parameters"]
+    return {
+        "model_type": "gpt_oss",
+        **values,
+        "rope_parameters": {**rope, "truncate": False} if rope["rope_type"] == "yarn" else rope,
+        **expert_values(data, "num_local_experts", SOFTMAX_OF_CHOSEN),
+        "intermediate_size": data.size("expert_feed_forward_length"),
+        "sliding_window": data.size("attention.sliding_window"),
+        "attention_bias": facts["attention_bias"],
+    }
+
+
 _ALL = (
     Architecture("llama", _read_llama, permuted=True),
     Architecture("qwen2", _read_qwen2),
@@ -178,5 +195,6 @@ _ALL = (
     Architecture("glm4moe", _read_glm4_moe),
     Architecture("deepseek", _read_deepseek, permuted=True),
     Architecture("deepseek2", read_latent),
+    Architecture("gpt-oss", _read_gpt_oss),
 )
 ARCHITECTURES: Mapping[str, Architecture] = MappingProxyType({item.name: item for item in _ALL})

@@ -13,9 +13,10 @@ from colibri_build.checkpoint.families.names import Names
 from colibri_build.checkpoint.gguf_header import DOWNLOAD_AGAIN, GgufEntry
 from colibri_build.checkpoint.gguf_tensor import GgufTensor
 from colibri_build.checkpoint.stored import Index, StoredTensor
+from colibri_build.checkpoint.transposed import TransposedTensor
 from colibri_build.errors import CheckpointError
 
-_PARTS = re.compile(r"blk\.(\d+)\.(ffn_(?:gate|up)_(exps|shexp)|attn_[kv]_b)\.weight")
+_PARTS = re.compile(r"blk\.(\d+)\.(ffn_(?:gate|up)_(exps|shexp)|attn_[kv]_b)\.(weight|bias)")
 
 
 def joined_tensors(entries: Iterable[GgufEntry], names: Names) -> tuple[dict[str, StoredTensor], list[GgufEntry]]:
@@ -24,20 +25,27 @@ def joined_tensors(entries: Iterable[GgufEntry], names: Names) -> tuple[dict[str
     rest: list[GgufEntry] = []
     for entry in entries:
         found = _PARTS.fullmatch(entry.name)
-        if found is None or (found[3] and not names.joined):
+        name = _published(found, names) if found else None
+        if found is None or name is None:
             rest.append(entry)
-            continue
-        where = {"exps": names.experts, "shexp": names.shared}.get(found[3])
-        name = f"model.layers.{found[1]}.{where}.input_linear.weight" if where else _latent_name(found[1])
-        pairs.setdefault(name, {})[found[2]] = entry
-    return {name: _joined(name, parts) for name, parts in pairs.items()}, rest
+        else:
+            pairs.setdefault(f"model.layers.{found[1]}.{name}", {})[found[2]] = entry
+    return {name: _joined(name, parts, names.alternating) for name, parts in pairs.items()}, rest
 
 
-def _latent_name(layer: str) -> str:
-    return f"model.layers.{layer}.self_attn.kv_b_proj.weight"
+def _published(found: re.Match[str], names: Names) -> str | None:
+    """The published tensor that a part belongs to, below its layer; None: it is one by itself."""
+    where, end = found[3], found[4]
+    if names.alternating and where == "exps":
+        return f"{names.fused}.gate_up_proj{'_bias' if end == 'bias' else ''}"
+    if end == "bias" or (where and not names.joined):
+        return None
+    if where is None:
+        return "self_attn.kv_b_proj.weight"
+    return f"{names.experts if where == 'exps' else names.shared}.input_linear.weight"
 
 
-def _joined(name: str, parts: Mapping[str, GgufEntry]) -> StoredTensor:
+def _joined(name: str, parts: Mapping[str, GgufEntry], alternating: bool) -> StoredTensor:
     """The parts in order of name are gate and up, or k and v."""
     found = [parts[part] for part in sorted(parts)]
     if len(found) != 2:
@@ -45,18 +53,33 @@ def _joined(name: str, parts: Mapping[str, GgufEntry]) -> StoredTensor:
             f"{found[0].file}: {found[0].name} is there, but not the other half of {name}", hint=DOWNLOAD_AGAIN
         )
     first, second = found
-    return _latent(name, first, second) if ".attn_" in first.name else _gate_and_up(name, first, second)
+    if ".attn_" in first.name:
+        return _latent(name, first, second)
+    if not alternating:
+        return _gate_and_up(name, first, second)
+    both = _alternating(name, first, second)
+    return TransposedTensor.of(both) if len(both.shape) == 3 else both
 
 
-def _gate_and_up(name: str, gate: GgufEntry, up: GgufEntry) -> StoredTensor:
+def _gate_and_up(name: str, gate: GgufEntry, up: GgufEntry) -> GgufTensor:
     """[..., 2 * width, dim]: of each expert the rows of gate, then those of up."""
     if gate.shape != up.shape or len(gate.shape) < 2:
         raise _differ(gate, up)
     *outer, width, cols = gate.shape
     rows = np.arange(gate.rows).reshape(-1, width)
     order = np.concatenate([rows, rows + gate.rows], axis=1).ravel()
-    shape = (*outer, 2 * width, cols)
-    return GgufTensor(gate.file, name, _kinds(gate, up), shape, (gate, up), order=order)
+    return GgufTensor(gate.file, name, _kinds(gate, up), (*outer, 2 * width, cols), (gate, up), order=order)
+
+
+def _alternating(name: str, gate: GgufEntry, up: GgufEntry) -> GgufTensor:
+    """[experts, 2 * width, dim], or biases [experts, 2 * width]: rows of gate and of up in turns."""
+    if gate.shape != up.shape or len(gate.shape) not in (2, 3):
+        raise _differ(gate, up)
+    bias = len(gate.shape) == 2
+    n_rows = gate.rows * (gate.cols if bias else 1)
+    order = np.stack([np.arange(n_rows), np.arange(n_rows) + n_rows], axis=-1).ravel()
+    shape = (gate.shape[0], 2 * gate.shape[1], *gate.shape[2:])
+    return GgufTensor(gate.file, name, _kinds(gate, up), shape, (gate, up), order=order, by_element=bias)
 
 
 def _latent(name: str, key: GgufEntry, value: GgufEntry) -> StoredTensor:

@@ -10,7 +10,7 @@ from colibri_build.checkpoint.config_keys import ConfigKeys
 from colibri_build.errors import CheckpointError
 
 Values = dict[str, Any]  # of config.json
-SOFTMAX, SIGMOID = 1, 2  # expert_gating_func
+SOFTMAX, SIGMOID, SOFTMAX_OF_CHOSEN = 1, 2, 3  # expert_gating_func
 _DEFAULT_THETA = 1e4
 
 

@@ -13,6 +13,7 @@ from colibri_build.checkpoint.gguf_header import GgufEntry, short
 from colibri_build.checkpoint.gguf_joined import joined_tensors
 from colibri_build.checkpoint.gguf_tensor import GgufTensor, Rows
 from colibri_build.checkpoint.stored import StoredTensor
+from colibri_build.checkpoint.transposed import TransposedTensor
 from colibri_build.errors import CheckpointError
 
 ROPE_FACTORS = "rope_freqs.weight"
@@ -33,6 +34,8 @@ _LAYER = {
     "ffn_norm.weight": "ffn_norm",
     "post_attention_norm.weight": "ffn_norm",  # of families that do not have the former
     "ffn_gate_inp.weight": "router",
+    "ffn_gate_inp.bias": "router_bias",
+    "attn_sinks.weight": "sinks",
     "ffn_gate_inp_shexp.weight": "shared_gate",
     "exp_probs_b.bias": "selection_bias",
 }
@@ -49,6 +52,7 @@ _DENSE = re.compile(r"ffn_(gate|up|down)\.weight")
 _EXPERTS = re.compile(r"ffn_(gate|up|down|gate_up)_exps\.weight")
 _ONE_EXPERT = re.compile(r"ffn_(gate|up|down)\.(\d+)\.weight")  # as files of 2023 have them
 _SHARED = re.compile(r"ffn_(gate|up|down)_shexp\.weight")
+_FUSED_DOWN = {"ffn_down_exps.weight": "down_proj", "ffn_down_exps.bias": "down_proj_bias"}
 _EXTRA = re.compile(r"nextn\..+")  # predicts several tokens at once
 
 
@@ -74,7 +78,7 @@ def published_tensors(entries: Iterable[GgufEntry], layout: Layout) -> dict[str,
     return found
 
 
-def _tensors_of(entry: GgufEntry, layout: Layout) -> Iterator[GgufTensor]:
+def _tensors_of(entry: GgufEntry, layout: Layout) -> Iterator[StoredTensor]:
     if entry.name == ROPE_FACTORS:
         return
     block = _BLOCK.fullmatch(entry.name)
@@ -86,11 +90,11 @@ def _tensors_of(entry: GgufEntry, layout: Layout) -> Iterator[GgufTensor]:
         raise _unknown(entry)
 
 
-def _tensors_of_layer(entry: GgufEntry, prefix: str, name: str, layout: Layout) -> Iterator[GgufTensor]:
+def _tensors_of_layer(entry: GgufEntry, prefix: str, name: str, layout: Layout) -> Iterator[StoredTensor]:
     names = layout.names
-    if name in _LAYER:
-        ours = _LAYER[name]
-        yield _attention_or_norm(entry, prefix + (names.layer.get(ours) or LAYER_NAMES[ours]), ours, layout)
+    ours = _LAYER.get(name, "")
+    if published := names.layer.get(ours) or LAYER_NAMES.get(ours):
+        yield _attention_or_norm(entry, prefix + published, ours, layout)
     elif name in _LATENT:
         yield _tensor(entry, prefix + _LATENT[name])
     elif _EXTRA.fullmatch(name):
@@ -102,6 +106,9 @@ def _tensors_of_layer(entry: GgufEntry, prefix: str, name: str, layout: Layout) 
         yield _tensor(entry, f"{prefix}{names.shared}.{last}.weight")
     elif found := _ONE_EXPERT.fullmatch(name):
         yield _tensor(entry, _expert_name(prefix, names, int(found[2]), found[1]))
+    elif names.alternating and name in _FUSED_DOWN:
+        tensor = _tensor(entry, f"{prefix}{names.fused}.{_FUSED_DOWN[name]}")
+        yield TransposedTensor.of(tensor) if len(entry.shape) == 3 else tensor
     elif (found := _EXPERTS.fullmatch(name)) and len(entry.shape) == 3:
         yield from _experts(entry, prefix, found[1], names)
     else:

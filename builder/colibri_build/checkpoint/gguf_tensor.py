@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -46,8 +46,9 @@ class GgufTensor(StoredTensor):
 
     @property
     def supported(self) -> bool:
-        """Whether the library knows how to dequantize all of it."""
-        return all(_has_values(entry.kind) for entry in self.entries)
+        """Whether the library knows how to dequantize all of it, and rows of one value have a place of their own."""
+        blocks = {GGML_QUANT_SIZES[entry.kind][0] for entry in self.entries}
+        return all(_has_values(entry.kind) for entry in self.entries) and not (self.by_element and blocks != {1})
 
     @property
     def packing(self) -> tuple[int, int] | None:
@@ -115,10 +116,11 @@ class GgufTensor(StoredTensor):
             return dequantize(self._stored(rows), next(iter(kinds))).reshape(rows.size, self._cols)
         values, start = np.empty((rows.size, self._cols), np.float32), 0
         for entry in self.entries:
-            here = (rows >= start) & (rows < start + entry.rows)
-            part = GgufTensor(entry.file, entry.name, entry.kind.name, entry.shape, (entry,))
+            n_rows = entry.rows * (entry.cols // self._cols)
+            here = (rows >= start) & (rows < start + n_rows)
+            part = replace(self, entries=(entry,))
             values[here] = dequantize(part._stored(rows[here] - start), entry.kind).reshape(-1, self._cols)
-            start += entry.rows
+            start += n_rows
         return values
 
     def _bad_values(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:

@@ -17,8 +17,10 @@ class TransposedTensor(StoredTensor):
     stored: StoredTensor
 
     @classmethod
-    def of(cls, stored: StoredTensor) -> TransposedTensor:
-        """The view of a tensor [experts, inputs, outputs]."""
+    def of(cls, stored: StoredTensor) -> StoredTensor:
+        """The view of a tensor [experts, inputs, outputs]; of such a view, what it is a view of."""
+        if isinstance(stored, cls):
+            return stored.stored
         experts, inputs, outputs = stored.shape
         return cls(stored.file, stored.name, stored.dtype, (experts, outputs, inputs), stored)
 
