@@ -13,7 +13,7 @@ from support.builds import build_tiny, quick_board, run
 from support.features import feature_model
 
 
-@pytest.mark.parametrize("name", ["no-experts", "latent-queries"])
+@pytest.mark.parametrize("name", ["no-experts", "latent-queries", "gpt-oss"])
 def test_the_firmware_of_another_family_is_inspected_and_answers(tmp_path: Path, name: str) -> None:
     """Code outside the decoder counts experts and sizes buffers, too: a model without them must build and answer."""
     folder = write_model_folder(feature_model(name), tmp_path / "model")

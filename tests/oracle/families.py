@@ -231,10 +231,10 @@ def _pack_mxfp4(folder: Path, quantization: Keys) -> None:
 
 
 def _edit_config(folder: Path, **changes: Any) -> None:
-    """Change keys of config.json; None takes one away."""
+    """Change keys of config.json; `...` takes one away. null is a value: some classes have another default."""
     path = folder / "config.json"
     values = {**json.loads(path.read_text(encoding="utf-8")), **changes}
-    path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}), encoding="utf-8")
+    path.write_text(json.dumps({key: value for key, value in values.items() if value is not ...}), encoding="utf-8")
 
 
 def _fill(model: torch.nn.Module, seed: int) -> None:
@@ -315,7 +315,7 @@ def _write_dequantized(checkpoint: Path, model: QuantizedModel, folder: Path) ->
         n_experts, outputs, groups = stored.pop(name.replace("_blocks", "_scales")).shape
         stored[name.removesuffix("_blocks")] = torch.zeros(n_experts, 32 * groups, outputs)
         del stored[name]
-    _edit_config(folder, quantization_config=None)
+    _edit_config(folder, quantization_config=...)
     for place, index, values in _places(model, set(stored)):
         target = stored[place]
         if model.config.family == "gpt_oss" and target.dim() == 3:  # [experts, inputs, outputs]

@@ -26,7 +26,8 @@ def weight_regions(config: ModelConfig, formats: Mapping[Kind, Format], group_si
     expert = expert_layout(config, formats, group_size).bytes if count else 0
     experts_sum = (
         f"{config.n_expert_layers} layers x {config.n_experts} experts x {expert} B "
-        f"(3 x {config.dim} x {config.hidden_dim} {formats[Kind.EXPERT]}{_grouped(formats[Kind.EXPERT], group_size)})"
+        f"(3 x {config.dim} x {config.hidden_dim} {formats[Kind.EXPERT]}{_grouped(formats[Kind.EXPERT], group_size)}"
+        f"{', and biases' if config.expert_bias else ''})"
     )
     regions = [_weights("experts", count * expert, experts_sum)] if count else []
     dense = dense_layout(config, formats, group_size)
