@@ -37,7 +37,8 @@ def read_awq(keys: ConfigKeys) -> AwqQuantization:
     """`quantization_config` of an AWQ checkpoint. Raises CheckpointError, naming the key."""
     for key in ("version", "format"):
         keys.only(key, "gemm", "GEMM", None)
-    keys.only("bits", _BITS)
+    if keys.size("bits") != _BITS:
+        raise keys.refused("bits", keys.take("bits"), str(_BITS))
     keys.only("zero_point", True)
     keys.only("desc_act", False)
     keys.only("lm_head", False, True)

@@ -59,7 +59,9 @@ def read_gptq(keys: ConfigKeys) -> GptqQuantization:
 def _refuse_exceptions(keys: ConfigKeys) -> None:
     """`dynamic` may leave modules out ("-:pattern"), which the files show; other bits for some are not supported."""
     dynamic = keys.take("dynamic") or {}
-    others = [name for name in dynamic if not str(name).startswith("-:")]
+    if not isinstance(dynamic, dict):
+        raise keys.refused("dynamic", dynamic, "an object of patterns")
+    others = [name for name in dynamic if not name.startswith("-:")]
     if others:
         raise CheckpointError(
             f'{keys.where}: "dynamic" gives {others[0]!r} a quantization of its own, which is not supported',
