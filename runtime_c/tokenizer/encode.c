@@ -45,6 +45,9 @@ static const AddedToken *longest_at(const AddedSet *set, const uint8_t *text, si
 /* The leftmost added token, of several the longest. */
 static Match find_added(const AddedSet *set, const uint8_t *text, size_t length) {
     for (size_t at = 0; at < length; at++) {
+        if (set->starts[text[at]] == set->starts[text[at] + 1]) {
+            continue;
+        }
         const AddedToken *token = longest_at(set, text + at, length - at);
         if (token != NULL) {
             return (Match){at, token};

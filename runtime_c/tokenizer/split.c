@@ -123,6 +123,15 @@ static size_t match(const SplitStage *stage, const Piece *piece, size_t at) {
     return tail != NO_MATCH ? tail : end;
 }
 
+/* The next character behind the one at `at` that a match can start with, or the end. */
+static size_t skip(const SplitStage *stage, const Piece *piece, size_t at) {
+    size_t length;
+    (void)class_at(piece->text + at, &length);
+    for (at += length; at < piece->end && (class_at(piece->text + at, &length) & stage->first) == 0; at += length) {
+    }
+    return at;
+}
+
 /* End of the match at `at`, or of the text up to the next match. */
 static size_t piece_end(const SplitStage *stage, const Piece *piece, size_t at) {
     const size_t matched = match(stage, piece, at);
@@ -131,9 +140,7 @@ static size_t piece_end(const SplitStage *stage, const Piece *piece, size_t at) 
     }
     size_t end = at;
     do {
-        size_t length;
-        (void)class_at(piece->text + end, &length);
-        end += length;
+        end = skip(stage, piece, end);
     } while (end < piece->end && match(stage, piece, end) == NO_MATCH);
     return end;
 }

@@ -30,8 +30,9 @@ typedef struct {
 } SplitAlternative;
 
 /* What one expression matches is a word of its own, and so is what lies between; each stage splits the words of the one
- * before. Alternatives are tried in order. */
+ * before. Alternatives are tried in order. `first`: what a match of any of them can start with. */
 typedef struct {
+    ClassMask first;
     uint16_t alternatives; /* index in split_alternatives */
     uint16_t n_alternatives;
 } SplitStage;

@@ -48,16 +48,15 @@ ChangeText prepare_spaces_plain;
 /* normalize: Unicode's composed form, NFC. */
 ChangeText normalize_nfc;
 
-/* encode_word of byte-level vocabularies: by merges; whole: a word that is a token is taken whole; known: bytes without
- * a token are left out. */
+/* encode_word of byte-level vocabularies; known: bytes without a token are left out. */
 EncodeWord bytes_encode_word;
-EncodeWord bytes_encode_word_whole;
 EncodeWord bytes_encode_word_known;
-EncodeWord bytes_encode_word_known_whole;
+
+/* Of both: a word by its merges alone. */
+EncodeWord bytes_merge_word;
 
 /* encode_word of vocabularies of characters, in which other characters are spelled in byte tokens. */
 EncodeWord chars_encode_word;
-EncodeWord chars_encode_word_whole;
 
 /* Decoding of byte-level tokens: bytes that can be no UTF-8 come out as U+FFFD, as Python's errors="replace" does. */
 size_t bytes_push(TokenStream *stream, int token, char *out);

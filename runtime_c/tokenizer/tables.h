@@ -18,7 +18,8 @@ typedef uint32_t TokenId;
 #define NO_TOKEN ((TokenId)-1)
 
 /* Texts of the tokens, one after the other by id; none for a token that neither prints nor merges. Where each 8th one
- * starts. Length in bytes, or LENGTH_LISTED: its (id, length) is in the list, which goes up. */
+ * starts. Length in bytes, filled up to whole blocks, or LENGTH_LISTED: its (id, length) is in the list, which goes up.
+ */
 enum { TOKENS_A_BLOCK = 8, LENGTH_LISTED = 255 };
 extern const unsigned char tokenizer_texts[];
 extern const uint32_t tokenizer_block_starts[];
@@ -29,6 +30,11 @@ extern const uint32_t tokenizer_n_long_lengths;
 /* Tokens that have a text because they merge, and print nothing; ascending. */
 extern const TokenId tokenizer_silent_ids[];
 extern const uint32_t tokenizer_n_silent_ids;
+
+/* Tokens that encoding looks up, but that merging does not make of their own text; ascending, in most vocabularies
+ * none. A word that is any other of those tokens is taken at once. */
+extern const TokenId tokenizer_unmade_ids[];
+extern const uint32_t tokenizer_n_unmade_ids;
 
 /* Hash table over the texts that encoding looks up (vocabulary.c). Slots are numbers of slot_bits bits. */
 typedef struct {

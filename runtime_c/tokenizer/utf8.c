@@ -1,5 +1,7 @@
 #include "tokenizer/utf8.h"
 
+#include <string.h>
+
 /* Number of bytes that `lead` announces; 0 if no character starts with it. */
 static size_t announced_length(uint8_t lead) {
     if (lead < 0x80) {
@@ -54,15 +56,30 @@ size_t utf8_sequence(const uint8_t *bytes, size_t n, Utf8State *state) {
     return length;
 }
 
+/* How many of the n bytes, in steps of 8, are ASCII. */
+static size_t ascii_run(const uint8_t *bytes, size_t n) {
+    size_t at = 0;
+    for (uint64_t eight; n - at >= sizeof eight; at += sizeof eight) {
+        memcpy(&eight, bytes + at, sizeof eight);
+        if ((eight & UINT64_C(0x8080808080808080)) != 0) {
+            break;
+        }
+    }
+    return at;
+}
+
 bool utf8_is_valid(const uint8_t *bytes, size_t n) {
-    for (size_t at = 0; at < n;) {
+    for (size_t at = 0;;) {
+        at += ascii_run(bytes + at, n - at);
+        if (at == n) {
+            return true;
+        }
         Utf8State state;
         at += utf8_sequence(bytes + at, n - at, &state);
         if (state != UTF8_VALID) {
             return false;
         }
     }
-    return true;
 }
 
 uint32_t utf8_decode(const uint8_t *bytes, size_t *length) {

@@ -6,6 +6,10 @@
 #define MULTIPLIER UINT64_C(0x9E3779B97F4A7C15)
 #define LENGTH_MULTIPLIER UINT64_C(0xD1B54A32D192ED03)
 
+#define LOW_BITS UINT64_C(0x0101010101010101)
+#define HIGH_BITS UINT64_C(0x8080808080808080)
+#define EVEN_BYTES UINT64_C(0x00FF00FF00FF00FF)
+
 static size_t long_length(uint32_t id) {
     uint32_t low = 0;
     uint32_t high = tokenizer_n_long_lengths;
@@ -25,30 +29,49 @@ static size_t length_of(uint32_t id) {
     return length != LENGTH_LISTED ? length : long_length(id);
 }
 
-static const uint8_t *start_of(uint32_t id) {
-    size_t start = tokenizer_block_starts[id / TOKENS_A_BLOCK];
-    for (uint32_t i = id / TOKENS_A_BLOCK * TOKENS_A_BLOCK; i < id; i++) {
-        start += length_of(i);
+/* Lengths of the tokens before `id` in its block, together. Eight lengths are added up at once, in pairs of 16 bits. */
+static size_t lengths_before(uint32_t id) {
+    const uint32_t first = id / TOKENS_A_BLOCK * TOKENS_A_BLOCK;
+    const unsigned n = id - first;
+    uint64_t lengths;
+    memcpy(&lengths, tokenizer_lengths + first, sizeof lengths);
+    lengths &= (UINT64_C(1) << 8 * n) - 1;
+    if (((~lengths - LOW_BITS) & lengths & HIGH_BITS) != 0) { /* one of them is LENGTH_LISTED */
+        size_t sum = 0;
+        for (uint32_t i = first; i < id; i++) {
+            sum += length_of(i);
+        }
+        return sum;
     }
-    return tokenizer_texts + start;
+    const uint64_t pairs = (lengths & EVEN_BYTES) + (lengths >> 8 & EVEN_BYTES);
+    return (size_t)((pairs * UINT64_C(0x0001000100010001)) >> 48);
+}
+
+static const uint8_t *start_of(uint32_t id) {
+    return tokenizer_texts + tokenizer_block_starts[id / TOKENS_A_BLOCK] + lengths_before(id);
 }
 
 TokenText token_text(uint32_t id) {
     return (TokenText){start_of(id), length_of(id)};
 }
 
-bool token_is_silent(uint32_t id) {
+/* Whether an ascending list of n ids has this one. */
+static bool is_in(const TokenId *ids, uint32_t n, uint32_t id) {
     uint32_t low = 0;
-    uint32_t high = tokenizer_n_silent_ids;
+    uint32_t high = n;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (tokenizer_silent_ids[middle] < id) {
+        if (ids[middle] < id) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low < tokenizer_n_silent_ids && tokenizer_silent_ids[low] == id;
+    return low < n && ids[low] == id;
+}
+
+bool token_is_silent(uint32_t id) {
+    return is_in(tokenizer_silent_ids, tokenizer_n_silent_ids, id);
 }
 
 static uint64_t load_32(const uint8_t *bytes) {
@@ -106,6 +129,11 @@ static bool has_text(uint32_t id, const uint8_t *bytes, size_t length) {
 TokenId token_find(const uint8_t *bytes, size_t length) {
     const uint32_t id = candidate(bytes, length);
     return has_text(id, bytes, length) ? (TokenId)id : NO_TOKEN;
+}
+
+TokenId token_whole(const uint8_t *bytes, size_t length) {
+    const TokenId id = length <= tokenizer_max_token_bytes ? token_find(bytes, length) : NO_TOKEN;
+    return id != NO_TOKEN && is_in(tokenizer_unmade_ids, tokenizer_n_unmade_ids, id) ? NO_TOKEN : id;
 }
 
 TokenId token_find_merge(const uint8_t *bytes, size_t length, size_t left_bytes) {

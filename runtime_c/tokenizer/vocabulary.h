@@ -18,7 +18,10 @@ bool token_is_silent(uint32_t id);
 /* The token with this text among those that merges or whole words look up, or NO_TOKEN. length > 0. */
 TokenId token_find(const uint8_t *bytes, size_t length);
 
-/* The same, if it comes out of a merge whose left token has left_bytes bytes, or of one that is listed. */
+/* The token that a word with this text becomes as a whole, or NO_TOKEN. */
+TokenId token_whole(const uint8_t *bytes, size_t length);
+
+/* As token_find, if it comes out of a merge whose left token has left_bytes bytes, or of one that is listed. */
 TokenId token_find_merge(const uint8_t *bytes, size_t length, size_t left_bytes);
 
 #endif

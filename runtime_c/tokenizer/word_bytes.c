@@ -3,7 +3,7 @@
 #include "tokenizer/steps.h"
 #include "tokenizer/vocabulary.h"
 
-colibri_status bytes_encode_word(const uint8_t *word, size_t length, IdList *out) {
+colibri_status bytes_merge_word(const uint8_t *word, size_t length, IdList *out) {
     if (length > bpe_max_word_bytes) {
         return COLIBRI_E_PROMPT_TOO_LONG;
     }
@@ -14,7 +14,7 @@ colibri_status bytes_encode_word(const uint8_t *word, size_t length, IdList *out
     return bpe_merge(word, length, last, out);
 }
 
-colibri_status bytes_encode_word_whole(const uint8_t *word, size_t length, IdList *out) {
-    const TokenId whole = token_find(word, length);
-    return whole != NO_TOKEN ? id_list_put(out, whole) : bytes_encode_word(word, length, out);
+colibri_status bytes_encode_word(const uint8_t *word, size_t length, IdList *out) {
+    const TokenId whole = length == 1 ? tokenizer_byte_ids[word[0]] : token_whole(word, length);
+    return whole != NO_TOKEN ? id_list_put(out, whole) : bytes_merge_word(word, length, out);
 }

@@ -4,7 +4,7 @@
 #include "tokenizer/utf8.h"
 #include "tokenizer/vocabulary.h"
 
-colibri_status chars_encode_word(const uint8_t *word, size_t length, IdList *out) {
+static colibri_status merge_chars(const uint8_t *word, size_t length, IdList *out) {
     if (length > bpe_max_word_bytes) {
         return COLIBRI_E_PROMPT_TOO_LONG;
     }
@@ -24,7 +24,7 @@ colibri_status chars_encode_word(const uint8_t *word, size_t length, IdList *out
     return bpe_merge(word, length, last, out);
 }
 
-colibri_status chars_encode_word_whole(const uint8_t *word, size_t length, IdList *out) {
-    const TokenId whole = token_find(word, length);
-    return whole != NO_TOKEN ? id_list_put(out, whole) : chars_encode_word(word, length, out);
+colibri_status chars_encode_word(const uint8_t *word, size_t length, IdList *out) {
+    const TokenId whole = token_whole(word, length);
+    return whole != NO_TOKEN ? id_list_put(out, whole) : merge_chars(word, length, out);
 }

@@ -3,7 +3,7 @@
 #include "tokenizer/steps.h"
 #include "tokenizer/vocabulary.h"
 
-colibri_status bytes_encode_word_known(const uint8_t *word, size_t length, IdList *out) {
+static colibri_status merge_known(const uint8_t *word, size_t length, IdList *out) {
     static uint8_t known[UINT16_MAX];
     size_t n = 0;
     for (size_t i = 0; i < length; i++) {
@@ -15,10 +15,10 @@ colibri_status bytes_encode_word_known(const uint8_t *word, size_t length, IdLis
         }
         known[n++] = word[i];
     }
-    return n > 0 ? bytes_encode_word(known, n, out) : COLIBRI_OK;
+    return n > 0 ? bytes_merge_word(known, n, out) : COLIBRI_OK;
 }
 
-colibri_status bytes_encode_word_known_whole(const uint8_t *word, size_t length, IdList *out) {
-    const TokenId whole = token_find(word, length);
-    return whole != NO_TOKEN ? id_list_put(out, whole) : bytes_encode_word_known(word, length, out);
+colibri_status bytes_encode_word_known(const uint8_t *word, size_t length, IdList *out) {
+    const TokenId whole = token_whole(word, length);
+    return whole != NO_TOKEN ? id_list_put(out, whole) : merge_known(word, length, out);
 }

@@ -23,7 +23,7 @@ class SplitTables:
     ascii_classes: bytes
     atoms: tuple[tuple[int, int, int], ...]
     alternatives: tuple[tuple[int, int, int, int, int, int], ...]
-    stages: tuple[tuple[int, int], ...]
+    stages: tuple[tuple[int, int, int], ...]  # first, alternatives, number of them
 
 
 def split_tables(stages: Sequence[SplitStage]) -> SplitTables:
@@ -31,7 +31,10 @@ def split_tables(stages: Sequence[SplitStage]) -> SplitTables:
     sets = list(dict.fromkeys(_sets(alternative for stage in stages for alternative in stage)))
     classes, masks = _partition(sets)
     layout = _Layout(dict(zip(sets, masks, strict=True)))
-    placed = tuple((layout.place(stage), len(stage)) for stage in stages)
+    starts = [layout.place(stage) for stage in stages]
+    placed = tuple(
+        (layout.first_of(start, len(stage)), start, len(stage)) for start, stage in zip(starts, stages, strict=True)
+    )
     runs = _runs(classes)
     _require(len(stages), MOST_STAGES, "stages")
     return SplitTables(
@@ -98,6 +101,13 @@ class _Layout:
             row = (self._first(atoms), self.masks[alternative.not_before], len(self.atoms), len(atoms))
             self.alternatives.append((*row, tail, len(alternative.tail)))
             self.atoms.extend(atoms)
+        return first
+
+    def first_of(self, start: int, n: int) -> int:
+        """Mask of what a match of any of n alternatives can start with."""
+        first = 0
+        for row in self.alternatives[start : start + n]:
+            first |= row[0]
         return first
 
     def _first(self, atoms: Iterable[tuple[int, int, int]]) -> int:

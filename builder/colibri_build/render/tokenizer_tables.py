@@ -18,6 +18,7 @@ from colibri_build.render.environment import render
 from colibri_build.render.merge_codes import NO_SPLIT, MergeCodes, merge_codes
 from colibri_build.render.split_tables import SplitTables, split_tables
 from colibri_build.render.token_hash import TokenHash, build_token_hash, pack_bits
+from colibri_build.render.whole_words import unmade_tokens
 
 ABI = 1  # COLIBRI_ABI of the runtime that these tables are for
 MOST_ADDED = 0xFFFF  # AddedSet.starts are uint16_t
@@ -42,6 +43,8 @@ class TokenizerTables:
     lengths: str
     long_lengths: str
     n_long_lengths: int
+    unmade_ids: str
+    n_unmade_ids: int
     silent_ids: str
     n_silent_ids: int
     seed: int
@@ -96,6 +99,7 @@ def tokenizer_tables(tokenizer: Tokenizer) -> TokenizerTables:
     codes = merge_codes(tokenizer.tokens, ids, tokenizer.merges)
     keys = _keys(tokenizer, ids, codes)
     kept = frozenset(keys.values())
+    unmade = _unmade(tokenizer, ids, keys)
     special = {token.id for token in tokenizer.added if token.special}
     silent = sorted(special & kept)
     texts = [
@@ -115,6 +119,8 @@ def tokenizer_tables(tokenizer: Tokenizer) -> TokenizerTables:
         digest=hashlib.sha256(tokenizer.json_bytes).hexdigest(),
         abi=ABI,
         vocab_size=len(texts),
+        unmade_ids=c_list(unmade),
+        n_unmade_ids=len(unmade),
         silent_ids=c_list(silent),
         n_silent_ids=len(silent),
         byte_ids=c_list("NO_TOKEN" if index is None else index for index in _byte_ids(tokenizer, ids)),
@@ -161,6 +167,21 @@ def _keys(tokenizer: Tokenizer, ids: Mapping[bytes, int], codes: MergeCodes) -> 
     }
 
 
+def _unmade(tokenizer: Tokenizer, ids: Mapping[bytes, int], keys: Mapping[bytes, int]) -> tuple[int, ...]:
+    """Keys that merging does not make; none where a word that is a token is taken whole whatever merging makes."""
+    if tokenizer.ignore_merges:
+        return ()
+    first = _byte_ids(tokenizer, ids)
+    texts = {}
+    for text, index in keys.items():
+        if tokenizer.characters is None:
+            pieces = [first[byte] for byte in text]
+        else:
+            pieces = [ids.get(char.encode()) for char in text.decode(errors="replace")]
+        texts[index] = [-1 if piece is None else piece for piece in pieces]
+    return unmade_tokens(texts, tokenizer.merges)
+
+
 def _printed(tokenizer: Tokenizer, index: int) -> bytes:
     """The text of a token; none of a token for a byte, which the runtime prints by its number."""
     characters = tokenizer.characters
@@ -174,16 +195,15 @@ def _byte_ids(tokenizer: Tokenizer, ids: Mapping[bytes, int]) -> list[int | None
 
 
 def _steps(tokenizer: Tokenizer, ids: Mapping[bytes, int]) -> tuple[tuple[str, str], ...]:
-    whole = "_whole" if tokenizer.ignore_merges else ""
     normalize = "normalize_nfc" if tokenizer.nfc else "NULL"
     if tokenizer.characters is None:
         prepare = "prepare_prefix_space" if tokenizer.add_prefix_space else "NULL"
         known = "" if None not in _byte_ids(tokenizer, ids) else "_known"
-        word, push, finish = f"bytes_encode_word{known}{whole}", "bytes_push", "bytes_finish"
+        word, push, finish = f"bytes_encode_word{known}", "bytes_push", "bytes_finish"
     else:
         prepare = f"prepare_spaces_{tokenizer.characters.prefix_space}"
         strip = "_strip" if tokenizer.characters.strip_space else ""
-        word, push, finish = f"chars_encode_word{whole}", f"chars_push{strip}", f"chars_finish{strip}"
+        word, push, finish = "chars_encode_word", f"chars_push{strip}", f"chars_finish{strip}"
     names = ("normalize", "prepare", "encode_word", "push", "finish")
     return tuple(zip(names, (normalize, prepare, word, push, finish), strict=True))
 
@@ -209,7 +229,9 @@ def _text_context(texts: Sequence[bytes]) -> dict[str, str | int]:
     return {
         "texts": c_string(b"".join(texts)),
         "block_starts": c_list(starts[: len(texts) : TOKENS_A_BLOCK]),
-        "lengths": c_string(bytes(min(length, LENGTH_LISTED) for length in lengths)),
+        "lengths": c_string(
+            bytes(min(length, LENGTH_LISTED) for length in lengths) + bytes(-len(lengths) % TOKENS_A_BLOCK)
+        ),
         "long_lengths": c_rows(long),
         "n_long_lengths": len(long),
     }
@@ -247,7 +269,7 @@ def _split_context(tables: SplitTables) -> dict[str, str | int]:
         "ascii_classes": c_list(tables.ascii_classes),
         "atoms": c_rows((f"{mask:#x}", least, f"{most}U") for mask, least, most in tables.atoms),
         "alternatives": c_rows(alternatives),
-        "stages": c_rows(tables.stages),
+        "stages": c_rows((f"{first:#x}", *rest) for first, *rest in tables.stages),
         "n_stages": len(tables.stages),
     }
 
