@@ -62,6 +62,10 @@ class Mxfp4Tensor(StoredTensor):
         scales = np.ldexp(np.float32(1), used).astype(np.float16)
         return GroupCodes(GROUP, doubled.reshape(len(doubled), -1), scales, None)
 
+    def misfit(self, index: Index = ()) -> str:
+        """The one thing that w8 cannot hold."""
+        return "a power of two that fp16 cannot hold"
+
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """Looks at the values only where a scale makes some of them too large."""
         if int(np.max(_mapped(self.scales), initial=0)) < _OVERFLOWING:

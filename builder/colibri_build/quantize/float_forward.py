@@ -142,7 +142,8 @@ def route(config: ModelConfig, layer: Layer, x: F32) -> tuple[NDArray[np.int64],
     """Chosen experts [N, top_k], best first, ties to the lower index, and their weights [N, top_k]."""
     logits = _projected(layer, "router", x)
     if config.scoring is Scoring.SPARSEMIXER:
-        return _mix_sparsely(logits, config.router_jitter)
+        chosen, shares = _mix_sparsely(logits, config.router_jitter)
+        return chosen, np.asarray(shares * config.routed_scale, np.float32)
     if config.scoring is Scoring.SIGMOID:
         shares = numbers.sigmoid(logits)
     else:
