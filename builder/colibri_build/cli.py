@@ -95,8 +95,8 @@ def _print_json(value: Any) -> None:
 def build(**options: Any) -> None:
     """Build the firmware of MODEL for a board: quantize, plan, render, compile, inspect.
 
-    MODEL is a checkpoint folder (config.json, safetensors, tokenizer.json), which is quantized first, or a model
-    folder that colibri-quantize made. The result is DIR/colibri_inference, beside its C sources, its weights and a
+    MODEL is a checkpoint folder (config.json, safetensors, tokenizer.json) or a GGUF file, which is quantized first,
+    or a model folder that colibri-quantize made. The result is DIR/colibri_inference, beside its C sources, its weights and a
     Makefile that rebuilds it without Python.
 
     \b

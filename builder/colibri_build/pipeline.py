@@ -279,7 +279,8 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
     toolchain = resolve_toolchain(board, request.toolchain)
     if request.will_run:
         runner_for(board)
-    out = request.out or Path("build") / board.name.replace("/", "-") / request.model.resolve().name
+    name = request.model.resolve().name.removesuffix(".gguf")
+    out = request.out or Path("build") / board.name.replace("/", "-") / name
     require_writable(out)
     folder, board, plan = plan_build(request, events)
     if folder.chat is not None and not request.chat:

@@ -11,7 +11,8 @@ from gguf.quants import dequantize, quantize
 
 from colibri_build.artifacts import GroupCodes
 from colibri_build.checkpoint.reader import read_checkpoint
-from support.gguf_file import tiny_gguf_tensors, write_tiny_gguf
+from colibri_build.errors import CheckpointError
+from support.gguf_file import tiny_gguf_tensors, tiny_metadata, write_gguf, write_tiny_gguf
 from support.tiny_checkpoint import tiny_config, write_tiny_checkpoint
 
 Kind = GGMLQuantizationType
@@ -135,6 +136,53 @@ def test_a_folder_with_one_file_is_that_file(tmp_path):
     assert read_checkpoint(path.parent).digest == read_checkpoint(path).digest
 
 
+def _shards(folder: Path, count: int = 3) -> list[Path]:
+    """The tiny model in `count` files, named as they are published; the first has the metadata."""
+    config = tiny_config()
+    tensors = list(tiny_gguf_tensors(config).items())
+    paths = []
+    for number in range(count):
+        split = {"split.no": number, "split.count": count, "split.tensors.count": len(tensors)}
+        metadata = tiny_metadata(config) if number == 0 else {"general.architecture": "llama"}
+        path = folder / f"tiny-{number + 1:05}-of-{count:05}.gguf"
+        paths.append(write_gguf(path, {**metadata, **split}, dict(tensors[number::count])))
+    return paths
+
+
+def test_shards_are_one_model(tmp_path):
+    """Whichever of them is named, or the folder that holds them."""
+    paths = _shards(tmp_path / "shards")
+    whole = read_checkpoint(write_tiny_gguf(tmp_path / "whole.gguf"))
+    for path in (paths[0], paths[2], tmp_path / "shards"):
+        model = read_checkpoint(path)
+        assert model.config == whole.config
+        assert list(model.tensors) == list(whole.tensors)
+    for name in whole.tensors:
+        np.testing.assert_array_equal(model.tensors[name], whole.tensors[name])
+
+
+def test_shards_that_do_not_belong_together_are_refused(tmp_path):
+    paths = _shards(tmp_path)
+    paths[1].unlink()
+    with pytest.raises(CheckpointError, match="1 of 3 shards are missing: tiny-00002-of-00003.gguf"):
+        read_checkpoint(paths[0])
+    paths[1].write_bytes(paths[2].read_bytes())
+    with pytest.raises(CheckpointError, match="says that it is shard 2 of 3"):
+        read_checkpoint(paths[0])
+    write_gguf(paths[1], {"general.architecture": "llama", "split.no": 1, "split.count": 3}, {})
+    with pytest.raises(CheckpointError, match=r"promises 23 tensors, its 3 files hold 15"):
+        read_checkpoint(paths[0])
+
+
+def test_of_several_models_in_a_folder_none_is_guessed(tmp_path):
+    write_tiny_gguf(tmp_path / "a.gguf")
+    write_tiny_gguf(tmp_path / "b.gguf")
+    with pytest.raises(CheckpointError, match=r"holds 2 GGUF models \(a\.gguf, b\.gguf\)"):
+        read_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match="no such file"):
+        read_checkpoint(tmp_path / "c.gguf")
+
+
 def test_tied_embeddings_are_a_file_without_a_head(tmp_path):
     model = read_checkpoint(write_tiny_gguf(tmp_path / "tiny.gguf", tie_word_embeddings=True))
     assert model.config.tied_embeddings
@@ -194,7 +242,7 @@ def test_values_that_are_not_finite_are_refused(tmp_path):
         tensors["blk.1.ffn_up_exps.weight"] = (stored, Kind.Q8_0)
 
     path = write_tiny_gguf(tmp_path / "tiny.gguf", edit=edit)
-    with pytest.raises(Exception, match=r"experts\.2\.w3.* holds 32 values .* the first at \[5, 32\]"):
+    with pytest.raises(CheckpointError, match=r"experts\.2\.w3.* holds 32 values .* the first at \[5, 32\]"):
         read_checkpoint(path)
 
 

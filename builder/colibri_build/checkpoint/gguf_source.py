@@ -25,10 +25,10 @@ _SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether a path is a GGUF file, or a folder that holds some and no config.json."""
+    """Whether a path is a file, or a folder that holds GGUF files and no config.json."""
     if path.is_dir():
         return not (path / "config.json").exists() and any(path.glob(f"*{SUFFIX}"))
-    return path.name.endswith(SUFFIX)
+    return path.is_file() or path.name.endswith(SUFFIX)
 
 
 def open_gguf(path: Path) -> Source:
