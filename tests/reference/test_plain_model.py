@@ -17,6 +17,7 @@ from colibri_build.pack.writer import write_model_folder
 from colibri_build.quantize.engine import quantize_model
 from colibri_build.quantize.options import QuantizeOptions
 from colibri_build.reference.model import ReferenceModel
+from support.features import feature_model
 from support.model_folder_decoder import decode_folder
 from support.plain_model import PlainModel
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -39,6 +40,19 @@ def test_the_reference_is_what_the_documents_say(
     reference = ReferenceModel(load_quantized(folder, read_tokenizer_bytes), activation_bits=bits)
     written = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
     plain = PlainModel(written["model"], written["group_size"], decode_folder(folder.path), bits)
+    _compare(reference, plain)
+
+
+@pytest.mark.parametrize("name", ["phimoe", "sparse-mixer", "gpt-oss"])
+def test_the_documents_say_what_some_families_have(tmp_path: Path, name: str) -> None:
+    """LayerNorm, biases, sinks, the sparse mixer and the clamped SwiGLU, from numerics.md and FORMAT.md alone."""
+    folder = write_model_folder(feature_model(name), tmp_path / "folder")
+    written = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
+    plain = PlainModel(written["model"], written["group_size"], decode_folder(folder.path), 16)
+    _compare(ReferenceModel(load_quantized(folder, read_tokenizer_bytes)), plain)
+
+
+def _compare(reference: ReferenceModel, plain: PlainModel) -> None:
     for token in (5, 17, 200, 45, 9):
         step = reference.step(token)
         logits, routing = plain.step(token)

@@ -1,4 +1,7 @@
-"""A model folder decoded value by value, straight from FORMAT.md: plain loops that share no code with the project."""
+"""A model folder decoded value by value, straight from FORMAT.md: plain loops that share no code with the project.
+
+Of what only some models have, it knows the vectors (biases, sinks) beside plain attention and experts.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,8 @@ def decode_folder(folder: Path) -> dict[str, Part]:
     routing = Cursor((folder / "routing.bin").read_bytes(), 64)
     for layer in range(model["n_layers"]):
         found[f"layers.{layer}.router"] = _part(routing, formats["router"], model["n_experts"], model["dim"], group)
+        if model.get("router_bias"):
+            found[f"layers.{layer}.router_bias"] = _part(routing, formats["bias"], 1, model["n_experts"], group)
     routing.finish()
     found.update(_dense((folder / "dense.bin").read_bytes(), model, formats, group))
     for layer in range(model["n_layers"]):
@@ -64,6 +69,9 @@ def decode_folder(folder: Path) -> dict[str, Part]:
                 ("down", model["dim"], model["hidden_dim"]),
             ):
                 found[f"layers.{layer}.experts.{expert}.{name}"] = _part(file, formats["expert"], rows, cols, group)
+            for name in ("gate", "up", "down") if model.get("expert_bias") else ():
+                size = model["dim"] if name == "down" else model["hidden_dim"]
+                found[f"layers.{layer}.experts.{expert}.{name}_bias"] = _part(file, formats["bias"], 1, size, group)
             file.finish()
     return found
 
@@ -71,18 +79,27 @@ def decode_folder(folder: Path) -> dict[str, Part]:
 def _dense(data: bytes, model: dict[str, Any], formats: dict[str, str], group: int) -> dict[str, Part]:
     dim, q_dim, kv_dim = model["dim"], model["n_heads"] * model["head_dim"], model["n_kv_heads"] * model["head_dim"]
     order = [("embedding", "embedding", model["vocab_size"], dim)]
+    norm_bias = [("bias", dim)] if model.get("layer_norm") else []
+    vectors = [("q", q_dim), ("k", kv_dim), ("v", kv_dim)] if model.get("qkv_bias") else []
+    vectors += [("o", dim)] if model.get("o_bias") else []
     for layer in range(model["n_layers"]):
         order += [
             (f"layers.{layer}.attn_norm", "norm", 1, dim),
+            *((f"layers.{layer}.attn_norm_bias", kind, 1, size) for kind, size in norm_bias),
             (f"layers.{layer}.q", "attention", q_dim, dim),
             (f"layers.{layer}.k", "attention", kv_dim, dim),
             (f"layers.{layer}.v", "attention", kv_dim, dim),
             (f"layers.{layer}.o", "attention", dim, q_dim),
+            *((f"layers.{layer}.{name}_bias", "bias", 1, size) for name, size in vectors),
+            *([(f"layers.{layer}.sinks", "bias", 1, model["n_heads"])] if model.get("attention_sinks") else []),
             (f"layers.{layer}.ffn_norm", "norm", 1, dim),
+            *((f"layers.{layer}.ffn_norm_bias", kind, 1, size) for kind, size in norm_bias),
         ]
-    order += [("final_norm", "norm", 1, dim)]
+    order += [("final_norm", "norm", 1, dim), *(("final_norm_bias", kind, 1, size) for kind, size in norm_bias)]
     if not model["tied_embeddings"]:
         order += [("lm_head", "lm_head", model["vocab_size"], dim)]
+    if model.get("head_bias"):
+        order += [("lm_head_bias", "bias", 1, model["vocab_size"])]
     file = Cursor(data, 64)
     found = {name: _part(file, formats[kind], rows, cols, group) for name, kind, rows, cols in order}
     file.finish()

@@ -111,15 +111,24 @@ class PlainModel:
         for layer in range(self.m["n_layers"]):
             x = self._plus(x, self._attention(layer, self._norm(f"layers.{layer}.attn_norm", x)))
             h = self._norm(f"layers.{layer}.ffn_norm", x)
-            routing.append(self._route(self._product(f"layers.{layer}.router", h)))
+            routing.append(self._route(self._biased(f"layers.{layer}.router", h)))
             x = self._plus(x, self._experts(layer, h, *routing[-1]))
-        return self._product("lm_head", self._norm("final_norm", x)), routing
+        return self._biased("lm_head", self._norm("final_norm", x)), routing
 
     def _plus(self, a: Vector, b: Vector) -> Vector:
         return [f32(v + w) for v, w in zip(a, b, strict=True)]
 
     def _norm(self, name: str, x: Vector) -> Vector:
-        return rms_norm(x, self.parts[name].codes[0], self.m["rms_eps"])
+        weight, eps = self.parts[name].codes[0], self.m["rms_eps"]
+        if not self.m.get("layer_norm"):
+            return rms_norm(x, weight, eps)
+        mean = f32(lane_sum(x) / len(x))
+        return self._plus(rms_norm([f32(v - mean) for v in x], weight, eps), self.parts[f"{name}_bias"].codes[0])
+
+    def _biased(self, name: str, x: Vector) -> Vector:
+        """A product, plus its bias where the model has one."""
+        bias = self.parts.get(f"{name}_bias")
+        return self._plus(self._product(name, x), bias.codes[0]) if bias else self._product(name, x)
 
     def _embedding(self, token: int) -> Vector:
         part = self.parts["embedding"]
@@ -156,7 +165,7 @@ class PlainModel:
         return y
 
     def _heads(self, name: str, h: Vector, rotation: list[tuple[float, float]] | None) -> list[Vector]:
-        flat, size = self._product(name, h), self.m["head_dim"]
+        flat, size = self._biased(name, h), self.m["head_dim"]
         heads = [flat[i : i + size] for i in range(0, len(flat), size)]
         for v in heads if rotation else []:
             for i, (sine, cosine) in enumerate(rotation or []):
@@ -168,46 +177,76 @@ class PlainModel:
     def _attention(self, layer: int, h: Vector) -> Vector:
         size, cache = self.m["head_dim"], self.cache[layer]
         pos = float(len(cache))
-        rotation = [sincos(f32(pos * f32(1 / self.m["rope_theta"] ** (2 * i / size)))) for i in range(size // 2)]
+        frequencies = self.m.get("rope_frequencies") or [
+            1 / self.m["rope_theta"] ** (2 * i / size) for i in range(size // 2)
+        ]
+        grown = f32(self.m.get("rope_factor", 1.0))
+        turns = [sincos(f32(pos * f32(frequency))) for frequency in frequencies]
+        rotation = [(f32(sine * grown), f32(cosine * grown)) for sine, cosine in turns]
         q = self._heads(f"layers.{layer}.q", h, rotation)
         k = self._heads(f"layers.{layer}.k", h, rotation)
         v = self._heads(f"layers.{layer}.v", h, None)
         cache.append(([[f16(e) for e in head] for head in k], [[f16(e) for e in head] for head in v]))
-        window = self.m["sliding_window"]
+        window = 0 if layer in self.m.get("full_layers", ()) else self.m["sliding_window"]
         seen = cache[-window:] if window else cache
         out: Vector = []
         for head, query in enumerate(q):
             shared = head // (self.m["n_heads"] // self.m["n_kv_heads"])
-            out += self._mixed(query, [keys[shared] for keys, _ in seen], [values[shared] for _, values in seen])
-        return self._product(f"layers.{layer}.o", out)
+            sink = self.parts[f"layers.{layer}.sinks"].codes[0][head] if self.m.get("attention_sinks") else None
+            out += self._mixed(query, sink, [keys[shared] for keys, _ in seen], [values[shared] for _, values in seen])
+        return self._biased(f"layers.{layer}.o", out)
 
-    def _mixed(self, query: Vector, keys: list[Vector], values: list[Vector]) -> Vector:
+    def _mixed(self, query: Vector, sink: float | None, keys: list[Vector], values: list[Vector]) -> Vector:
         scale = f32(1 / math.sqrt(self.m["head_dim"]))
         scores = [f32(dot(query, key) * scale) for key in keys]
-        e = [exp(f32(score - max(scores))) for score in scores]
+        most = max(scores if sink is None else [*scores, sink])
+        e = [exp(f32(score - most)) for score in scores]
+        divisor = lane_sum(e) if sink is None else f32(lane_sum(e) + exp(f32(sink - most)))
         mixed = []
         for i in range(len(query)):
             total = 0.0
             for weight, value in zip(e, values, strict=True):
                 total = f32(total + f32(weight * value[i]))
-            mixed.append(f32(total / lane_sum(e)))
+            mixed.append(f32(total / divisor))
         return mixed
 
     def _route(self, logits: Vector) -> tuple[list[int], Vector]:
         chosen = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[: self.m["top_k"]]
-        q30 = []
+        if self.m.get("scoring") == "sparsemixer":
+            return chosen, [self._mixer_weight(logits, chosen, rank) for rank in range(2)]
+        return chosen, self._weights(logits, chosen, chosen if self.m["norm_topk"] else list(range(len(logits))))
+
+    def _mixer_weight(self, logits: Vector, chosen: list[int], rank: int) -> float:
+        best, limit = logits[chosen[rank]], f32(2 * self.m.get("router_jitter", 0.0))
+        near = []
+        for i, logit in enumerate(logits):
+            larger = max(abs(logit), best)
+            far = larger != 0 and f32(f32(best - logit) / larger) > limit
+            if i not in chosen[:rank] and not far:
+                near.append(i)
+        return self._weights(logits, [chosen[rank]], near)[0]
+
+    def _weights(self, logits: Vector, chosen: list[int], over: list[int]) -> Vector:
+        most, q30 = max(logits[i] for i in over), []
         for logit in logits:
-            d = f32(max(logits) - logit)
+            d = f32(max(most - logit, 0.0))
             t = 2**31 - 1 if d > 24 else int(f32(f32(d * 1512775.375) + 0.5))
             q30.append(power_of_minus(t))
-        total = sum(q30[i] for i in chosen) if self.m["norm_topk"] else sum(q30)
-        return chosen, [f32(((q30[i] << 30) + total // 2) // total) * 2.0**-30 for i in chosen]
+        total = sum(q30[i] for i in over)
+        return [f32(((q30[i] << 30) + total // 2) // total) * 2.0**-30 for i in chosen]
 
     def _experts(self, layer: int, h: Vector, chosen: list[int], weights: Vector) -> Vector:
         y = [0.0] * self.m["dim"]
         for expert, weight in zip(chosen, weights, strict=True):
             prefix = f"layers.{layer}.experts.{expert}"
-            gate, up = self._product(f"{prefix}.gate", h), self._product(f"{prefix}.up", h)
-            hidden = [f32(silu(g) * u) for g, u in zip(gate, up, strict=True)]
-            y = [f32(a + f32(weight * b)) for a, b in zip(y, self._product(f"{prefix}.down", hidden), strict=True)]
+            gate, up = self._biased(f"{prefix}.gate", h), self._biased(f"{prefix}.up", h)
+            hidden = [self._hidden(g, u) for g, u in zip(gate, up, strict=True)]
+            y = [f32(a + f32(weight * b)) for a, b in zip(y, self._biased(f"{prefix}.down", hidden), strict=True)]
         return y
+
+    def _hidden(self, gate: float, up: float) -> float:
+        if not self.m.get("swiglu_limit"):
+            return f32(silu(gate) * up)
+        limit, alpha = f32(self.m["swiglu_limit"]), f32(self.m["swiglu_alpha"])
+        g, u = min(gate, limit), min(max(up, -limit), limit)
+        return f32(f32(u + 1) * f32(g / f32(1 + exp(-f32(alpha * g)))))
