@@ -60,18 +60,19 @@ class PackedMatrix(StoredTensor):
         picked = self._picked(index)
         values = np.empty((picked.size, self.shape[1]), np.float32)
         for here, rows in _pieces(picked, self.shape[1]):
-            coded, group = self._coded(rows), self._group_of_input
-            values[here] = coded.codes.astype(np.float32) - coded.zeros[:, group].astype(np.float32)
-            values[here] *= coded.scales[:, group]
+            coded = self._coded(rows)
+            values[here] = coded.codes
+            values[here] -= self._by_input(coded.zeros.astype(np.float32))
+            values[here] *= self._by_input(coded.scales)
         return values.reshape(*picked.shape, self.shape[1])
 
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """Values whose scale is NaN, infinite or beyond float32 when it is multiplied with a code."""
-        group, count, first = self._group_of_input, 0, None
+        count, first = 0, None
         for _, rows in _pieces(np.arange(self.shape[0]), self.shape[1]):
             bad = ~(np.abs(self._scales(rows)) <= _LARGEST_SCALE)
             if bad.any():
-                values = bad[:, group]
+                values = self._by_input(bad)
                 count += int(np.count_nonzero(values))
                 row, col = (int(i) for i in np.argwhere(values)[0])
                 first = first or (int(rows[row]), col)
@@ -120,7 +121,7 @@ class PackedMatrix(StoredTensor):
         return f"zero point {coded.zeros[outside][0]}" if outside.any() else None
 
     def _signed(self, coded: CodedRows) -> NDArray[np.int16]:
-        return np.asarray(coded.codes.astype(np.int16) - coded.zeros[:, self._group_of_input], np.int16)
+        return np.asarray(coded.codes - self._by_input(coded.zeros), np.int16)
 
     def _fitted(self, coded: CodedRows) -> NDArray[Any]:
         return coded.codes if self.bits == 4 else self._signed(coded).astype(np.int8)
@@ -134,9 +135,11 @@ class PackedMatrix(StoredTensor):
     def _one_group(self) -> bool:
         return self.group_size >= self.shape[1]
 
-    @property
-    def _group_of_input(self) -> I64:
-        return np.arange(self.shape[1]) // self.group_size if self.order is None else self.order
+    def _by_input(self, values: NDArray[Any]) -> NDArray[Any]:
+        """[rows, n_groups] -> [rows, inputs]"""
+        if self.order is None:
+            return np.repeat(values, self.group_size, axis=1)[:, : self.shape[1]]
+        return np.take(values, self.order, axis=1)
 
     def _picked(self, index: Index) -> I64:
         return np.asarray(np.arange(self.shape[0])[index])
