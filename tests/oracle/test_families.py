@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from colibri_build.checkpoint.reader import read_checkpoint
-from families import CONFIGURATIONS, N_TOKENS, PROMPT, compare, write_checkpoint
+from families import CONFIGURATIONS, PROMPT, compare, write_checkpoint
 from support.decoder_builds import answers_by_board, copy_decoder
 
 KL_LIMIT = 1e-5
@@ -31,7 +31,7 @@ def test_a_configuration_is_exact(tmp_path: Path, name: str, decoder: Path) -> N
     if not found.near_ties:
         assert found.answers_equal
     expected = (found.answer.ids, found.answer.logits_hash)
-    for board, answer in answers_by_board(found.model, decoder, tmp_path / "boards", PROMPT, N_TOKENS).items():
+    for board, answer in answers_by_board(found.model, decoder, tmp_path / "boards", PROMPT, len(expected[0])).items():
         assert answer == expected, board
 
 
