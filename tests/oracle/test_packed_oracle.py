@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,10 @@ from compressed_tensors.quantization import QuantizationArgs, QuantizationScheme
 from safetensors.torch import load_file, save_file
 
 from colibri_build.checkpoint.reader import read_checkpoint
-from support.packed_checkpoint import Format, write_packed_checkpoint
+from colibri_build.errors import CheckpointError
+from families import CONFIGURATIONS, write_checkpoint
+from support.packed_checkpoint import Format, pack, quantization_section, random_matrix, write_packed_checkpoint
+from support.safetensors_file import Entry, entry, write_safetensors
 from support.tiny_checkpoint import tiny_config, tiny_tensors, tiny_tokenizer, write_json
 
 Q = "model.layers.0.self_attn.q_proj"
@@ -86,3 +92,41 @@ def test_an_awq_checkpoint_is_read_as_compressed_tensors_converts_it(tmp_path: P
     }
     wanted = PackedQuantizationCompressor.decompress(parts, scheme)["weight"].numpy()
     np.testing.assert_array_equal(read_checkpoint(tmp_path).tensors["layers.0.q"], wanted)
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_a_packed_checkpoint_of_any_family_is_its_plain_one(tmp_path: Path, name: str) -> None:
+    """Names, rows that a family picks of a matrix, experts: as of the checkpoint that holds the same values as floats."""
+    plain, packed = write_checkpoint(name, tmp_path / "plain"), tmp_path / "packed"
+    how, generator = Format("compressed-tensors", group_size=-1), np.random.default_rng(0)
+    floats = load_file(plain / "model.safetensors")
+    entries: dict[str, Entry] = {}
+    n_packed = 0
+    for published, tensor in floats.items():
+        module = published.removesuffix(".weight")
+        if tensor.ndim == 2 and re.search(r"\.(\w+_proj\w*|w[123])\.weight$", published):
+            matrix = random_matrix(generator, tuple(tensor.shape), how)
+            entries |= pack(module, matrix, how)
+            floats[published] = torch.from_numpy(matrix.values())
+            n_packed += 1
+        else:
+            entries[published] = entry(tensor.float().numpy())
+    save_file(floats, plain / "model.safetensors")
+    shutil.copytree(plain, packed)
+    write_safetensors(packed / "model.safetensors", entries)
+    config = json.loads((plain / "config.json").read_text(encoding="utf-8"))
+    write_json(packed / "config.json", config | {"quantization_config": quantization_section(how)})
+    if "quantization_config" in config:  # a checkpoint has one quantization
+        with pytest.raises(CheckpointError):
+            read_checkpoint(packed)
+        return
+    wanted, found = read_checkpoint(plain), read_checkpoint(packed)
+    assert n_packed > 0 and len(found.packed) > 0
+    for ours in wanted.tensors:
+        np.testing.assert_array_equal(found.tensors[ours], wanted.tensors[ours], err_msg=ours)
+    for ours, tensor in found.packed.items():
+        codes = tensor.load()
+        assert codes is not None, (ours, tensor.misfit())
+        zeros = np.repeat(codes.zeros, codes.group_size, axis=1)[:, : codes.codes.shape[1]].astype(np.float32)
+        scales = np.repeat(codes.scales, codes.group_size, axis=1)[:, : codes.codes.shape[1]].astype(np.float32)
+        np.testing.assert_array_equal((codes.codes - zeros) * scales, wanted.tensors[ours], err_msg=ours)
