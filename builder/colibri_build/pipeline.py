@@ -213,7 +213,10 @@ def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) ->
     if is_model_folder(cached):
         with suppress(PackError):  # damaged since: make it anew
             return read_model_folder(cached)
-    return _quantize(model, cached, choices, events)[0]
+    folder, report = _quantize(model, cached, choices, events)
+    for row in report.taken_over:
+        events.note(row.line())
+    return folder
 
 
 def _quantize_key(model: Model, choices: QuantizeChoices) -> str:

@@ -52,13 +52,14 @@ def test_the_group_size_of_the_users_is_another_model(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLIBRI_CACHE", str(tmp_path / "cache"))
     write_packed_checkpoint(tmp_path / "tiny", packed_checkpoint.Format("gptq", group_size=64))
-    sizes = []
+    told: list[bool] = []
     for more in ((), ("--group-size", "32"), ()):
         code, _, err = run("plan", "-b", "cortex-a53", "tiny", *more)
         assert code == 0, err
-    for kept in (tmp_path / "cache" / "models").iterdir():
-        sizes.append(read_model_folder(kept).group_size)
+        told.append("note: 24 of 24 packed expert tensors were taken over as they are" in err)
+    sizes = [read_model_folder(kept).group_size for kept in (tmp_path / "cache" / "models").iterdir()]
     assert sorted(sizes) == [32, 64]
+    assert told == [True, True, False]  # the third is the first one's, kept
     (tmp_path / "text").write_text("turn the window on\n", encoding="utf-8")
     code, _, err = run("plan", "-b", "cortex-a53", "tiny", "--calibration", "text")
     assert code == 2
