@@ -18,11 +18,11 @@ from colibri_build.errors import RenderError
 from colibri_build.layout import dense_layout, expert_layout
 from colibri_build.model_constants import rope_frequencies
 from colibri_build.pack.reader import read_model_folder
-from colibri_build.render import link
+from colibri_build.render import link, weights
 from colibri_build.render.link import FAR_WEIGHTS_BYTES, layout_source, link_flags
 from colibri_build.render.model_config import ABI
 from colibri_build.render.tree import render_tree, runtime_files
-from colibri_build.render.weights import MAX_XXD_BYTES, weights_source
+from colibri_build.render.weights import MAX_XXD_BYTES, SHARE_BYTES, weights_sources
 from colibri_build.resources import data_dir
 from colibri_build.target.board import load_board
 from support.stub_tree import GOLDEN, OPTIONS, TOKENIZER, stub_tree, target, tiny_folder
@@ -250,10 +250,26 @@ def test_incbin_and_xxd_embed_the_same_bytes(tmp_path: Path, monkeypatch: pytest
     assert sections[0][0][:first] == (folder.path / "routing.bin").read_bytes()
 
 
+@pytest.mark.parametrize("toolchain", ["debian-gcc", "zig"])
+def test_weights_in_several_files_make_the_same_section(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: str
+) -> None:
+    """A 7B model in one file took 5.4 GB of memory; however they are cut, the weights lie in the same order."""
+    where, found = target("x86-64-v3", toolchain), []
+    for share in (SHARE_BYTES, 30000):
+        monkeypatch.setattr(weights, "SHARE_BYTES", share)
+        tree = stub_tree(tmp_path / str(share), monkeypatch, where, folder=tiny_folder(tmp_path))
+        firmware = compile_tree(tree, *where)
+        found.append(section_bytes(tmp_path, firmware.elf, ".weights"))
+        parts = [name for name in tree.sources if name.startswith("generated/weights")]
+        assert len(parts) == 1 if share == SHARE_BYTES else len(parts) > 2
+    assert found[0] == found[1]
+
+
 def test_the_assembly_names_each_files_hash(tmp_path: Path) -> None:
     """zig caches objects by the text of the source and does not look into .incbin files: old weights would stay."""
     folder = tiny_folder(tmp_path)
-    text = weights_source(folder, "incbin")
+    text = weights_sources(folder, "incbin")["weights.S"]
     for name, record in folder.files.items():
         assert (record.sha256 in text) == name.endswith(".bin")
 
@@ -271,7 +287,7 @@ def test_too_much_for_c_arrays_is_refused_with_the_way_out(tmp_path: Path) -> No
     folder = tiny_folder(tmp_path)
     huge = replace(folder.files["dense.bin"], bytes=MAX_XXD_BYTES + 1)
     with pytest.raises(RenderError, match="--embed incbin"):
-        weights_source(replace(folder, files={**folder.files, "dense.bin": huge}), "xxd")
+        weights_sources(replace(folder, files={**folder.files, "dense.bin": huge}), "xxd")
 
 
 def test_far_weights_get_an_address_of_their_own_only_when_needed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from colibri_build.artifacts import FileRecord
 from colibri_build.layout import file_layouts
 from colibri_build.render.tree import COMPILE_FLAGS
-from colibri_build.render.weights import weights_source
+from colibri_build.render.weights import weights_sources
 from colibri_build.target.commands import environment
 from support.stub_tree import target, tiny_folder
 from support.tiny_quantized import AWKWARD_CONFIG
@@ -48,7 +48,7 @@ def test_embedding_costs_a_small_multiple_of_the_weights(tmp_path: Path, toolcha
         files[layout.name] = FileRecord(layout.name, layout.bytes, "0" * 64)
     total = sum(record.bytes for record in files.values())
     (tmp_path / "weights.S").write_text(
-        weights_source(replace(folder, config=LARGE, files=files), "incbin"), encoding="utf-8"
+        weights_sources(replace(folder, config=LARGE, files=files), "incbin")["weights.S"], encoding="utf-8"
     )
     _, chosen = target("x86-64-v3", toolchain)
     environ = {**environment(), "ZIG_GLOBAL_CACHE_DIR": str(tmp_path / "zig")}  # do not fill the user's

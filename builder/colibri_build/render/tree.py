@@ -13,7 +13,7 @@ from colibri_build.render.link import LAYOUT_SCRIPT, layout_source, link_flags, 
 from colibri_build.render.makefile import makefile_source
 from colibri_build.render.model_config import model_config_source
 from colibri_build.render.model_tables import model_tables_source
-from colibri_build.render.weights import TEMPLATES, weight_records, weights_source
+from colibri_build.render.weights import weight_records, weights_sources
 from colibri_build.resources import data_dir
 from colibri_build.target.board import Board
 from colibri_build.target.toolchain import Toolchain
@@ -40,13 +40,13 @@ def render_tree(
     """
     records = weight_records(folder)
     flags = link_flags(records, toolchain)
-    weights_name = "generated/" + TEMPLATES[options.embed].removesuffix(".j2")
+    embedded = {f"generated/{name}": text for name, text in weights_sources(folder, options.embed).items()}
     texts = {
         "generated/board_config.h": board_config_source(folder, board, toolchain, options, flags),
         "generated/model_config.h": model_config_source(folder, options, golden),
         "generated/model_tables.c": model_tables_source(folder, golden),
         "generated/tokenizer_tables.c": tokenizer_source,
-        weights_name: weights_source(folder, options.embed),
+        **embedded,
     }
     if options.chat is not None:
         texts["generated/chat_form.c"] = chat_form_source(folder, options.chat)
@@ -56,8 +56,8 @@ def render_tree(
     weights = {f"{WEIGHTS_FOLDER}/{name}": folder.path / name for name in (*folder.files, "config.json")}
     files = tuple(sorted((*texts, *runtime, *weights, "Makefile")))
     sources = (
-        *sorted(name for name in (*texts, *runtime) if name.endswith(".c") and name != weights_name),
-        weights_name,
+        *sorted(name for name in (*texts, *runtime) if name.endswith(".c") and name not in embedded),
+        *embedded,
     )
     texts["Makefile"] = makefile_source(folder, toolchain, files, sources, COMPILE_FLAGS, flags)
     claim(out, files)

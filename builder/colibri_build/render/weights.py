@@ -1,4 +1,4 @@
-"""weights.S or weights.c: the model folder's binary files inside the firmware.
+"""weights.S or weights.c, or several of them: the model folder's binary files inside the firmware.
 
 Both name the same symbols in the same section and give the same bytes there. The assembler copies files at disk speed;
 a C array costs the compiler about 150 bytes of memory for each byte, so it is for small models only.
@@ -6,7 +6,7 @@ a C array costs the compiler about 150 bytes of memory for each byte, so it is f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from colibri_build.render.environment import render
 
 TEMPLATES = {"incbin": "weights.S.j2", "xxd": "weights.c.j2"}
 MAX_XXD_BYTES = 32 << 20  # gcc needs about 5 GB of memory for this much
+SHARE_BYTES = 256 << 20  # of weights in one source file
 MAX_FILE_BYTES = (1 << 32) - 1  # `_len` symbols are unsigned int
 _BYTES_PER_LINE = 32
 _BYTE_TEXT = tuple(f"{byte}," for byte in range(256))
@@ -55,8 +56,12 @@ def weight_records(folder: ModelFolder) -> tuple[FileRecord, ...]:
     return records
 
 
-def weights_source(folder: ModelFolder, embed: str) -> str:
-    """Text of weights.S (`embed` = incbin) or weights.c (xxd). Raises RenderError for too much data for C arrays."""
+def weights_sources(folder: ModelFolder, embed: str) -> dict[str, str]:
+    """File name -> text, in the order in which they must be linked. `embed`: incbin or xxd.
+
+    One file unless the weights are many: assembler and linker hold one whole file's worth of them in memory. Raises
+    RenderError for too much data for C arrays.
+    """
     records = weight_records(folder)
     total = sum(record.bytes for record in records)
     if embed == "xxd" and total > MAX_XXD_BYTES:
@@ -64,6 +69,23 @@ def weights_source(folder: ModelFolder, embed: str) -> str:
             f"--embed xxd: {total} bytes of weights are too many for C arrays (at most {MAX_XXD_BYTES})",
             hint="--embed incbin, the default",
         )
+    name = TEMPLATES[embed].removesuffix(".j2")
+    shares = _shares(records)
+    names = [name] if len(shares) == 1 else [name.replace(".", f"_{i:03}.") for i in range(len(shares))]
+    return {name: _text(folder, share, embed) for name, share in zip(names, shares, strict=True)}
+
+
+def _shares(records: tuple[FileRecord, ...]) -> list[list[FileRecord]]:
+    """Runs of files that stay below `SHARE_BYTES` together; a file that is larger is alone."""
+    shares: list[list[FileRecord]] = [[]]
+    for record in records:
+        if shares[-1] and sum(other.bytes for other in shares[-1]) + record.bytes > SHARE_BYTES:
+            shares.append([])
+        shares[-1].append(record)
+    return shares
+
+
+def _text(folder: ModelFolder, records: Iterable[FileRecord], embed: str) -> str:
     files = tuple(_weight_file(folder.path, record, embed) for record in records)
     return render(TEMPLATES[embed], WeightsContext(banner(TEMPLATES[embed], folder), files))
 
