@@ -51,7 +51,7 @@ bench: ## count the instructions that each kernel executes (QEMU plugin; exact, 
 
 fuzz: ## compare every tokenizer with the tokenizers library on COLIBRI_FUZZ_STRINGS (100000) random strings
 	@scripts/setup.sh test
-	@COLIBRI_FUZZ_STRINGS=$${COLIBRI_FUZZ_STRINGS:-100000} $(PY) -m pytest -q tests/tokenizer -k "fuzz or library"
+	@COLIBRI_FUZZ_STRINGS=$${COLIBRI_FUZZ_STRINGS:-100000} $(PY) -m pytest -q tests/tokenizer -k "fuzz or library or published"
 
 clean: ## remove what was built (not .venv)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

