@@ -26,6 +26,7 @@ REFUSED_CONFIGS: dict[str, tuple[Format, dict[str, Any], str]] = {
     "no method": (AWQ, {"quant_method": None}, '"quantization_config" (quant_method "None") is not supported'),
     "awq gemv": (AWQ, {"version": "gemv"}, 'quantization_config: "version" = "gemv" is not supported'),
     "awq marlin": (AWQ, {"format": "marlin"}, 'quantization_config: "format" = "marlin" is not supported'),
+    "awq llm-awq": (AWQ, {"backend": "llm-awq"}, 'quantization_config: "backend" = "llm-awq" is not supported'),
     "awq 3 bits": (AWQ, {"bits": 3}, 'quantization_config: "bits" = 3 is not supported'),
     "awq without bits": (AWQ, {"bits": None}, 'quantization_config: "bits" is null'),
     "awq without zero points": (AWQ, {"zero_point": False}, 'quantization_config: "zero_point" = false is not'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -188,4 +189,49 @@ def test_group_numbers_that_were_never_set_are_no_act_order(tmp_path: Path) -> N
             entries[name.replace("_packed", "_g_idx")] = i32(np.full(cols, -1))
 
     values = write_packed_checkpoint(tmp_path, FORMATS["compressed-tensors"], edit=edit)
+    _check(read_checkpoint(tmp_path), values)
+
+
+# Sections as programs wrote them into published checkpoints: every key that they write is known.
+_GPTQ_OF_OPTIMUM = """
+{"batch_size": 1, "bits": 4, "block_name_to_quantize": null, "cache_block_outputs": true, "damp_percent": 0.01,
+"dataset": null, "desc_act": false, "exllama_config": {"version": 1}, "group_size": 32, "max_input_length": null,
+"model_seqlen": null, "module_name_preceding_first_block": null, "modules_in_block_to_quantize": null,
+"pad_token_id": null, "quant_method": "gptq", "sym": true, "tokenizer": null, "true_sequential": true,
+"use_cuda_fp16": false, "use_exllama": true}
+"""
+_GPTQ_OF_AUTOGPTQ = """
+{"bits": 4, "group_size": 32, "damp_percent": 0.1, "desc_act": false, "static_groups": false, "sym": true,
+"true_sequential": true, "model_name_or_path": null, "model_file_base_name": "model", "quant_method": "gptq",
+"is_marlin_format": false}
+"""
+_AWQ_OF_AUTOAWQ = """
+{"bits": 4, "group_size": 32, "modules_to_not_convert": null, "quant_method": "awq", "version": "gemm", "zero_point": true}
+"""
+_AWQ_OF_TRANSFORMERS = """
+{"backend": "autoawq", "bits": 4, "do_fuse": false, "exllama_config": null, "fuse_max_seq_len": null, "group_size": 32,
+"modules_to_fuse": null, "modules_to_not_convert": ["gate"], "quant_method": "awq", "version": "gemm",
+"zero_point": true}
+"""
+_OF_LLM_COMPRESSOR = """
+{"config_groups": {"group_0": {"format": "pack-quantized", "input_activations": null, "output_activations": null,
+"targets": ["Linear"], "weights": {"actorder": "static", "block_structure": null, "dynamic": false, "group_size": 32,
+"num_bits": 4, "observer": "minmax", "observer_kwargs": {}, "scale_dtype": null, "strategy": "group",
+"symmetric": true, "type": "int", "zp_dtype": null}}}, "format": "pack-quantized", "global_compression_ratio": 1.7,
+"ignore": ["lm_head", "re:.*mlp.gate$"], "kv_cache_scheme": null, "quant_method": "compressed-tensors",
+"quantization_status": "compressed", "sparsity_config": {}, "transform_config": {}, "version": "0.11.0"}
+"""
+_PUBLISHED = {
+    "optimum": (Format("gptq", symmetric=True), _GPTQ_OF_OPTIMUM),
+    "AutoGPTQ": (Format("gptq", symmetric=True), _GPTQ_OF_AUTOGPTQ),
+    "AutoAWQ": (Format("awq"), _AWQ_OF_AUTOAWQ),
+    "transformers": (Format("awq"), _AWQ_OF_TRANSFORMERS),
+    "llm-compressor": (Format("compressed-tensors", symmetric=True), _OF_LLM_COMPRESSOR),
+}
+
+
+@pytest.mark.parametrize("program", _PUBLISHED)
+def test_the_configuration_that_a_program_writes_is_taken(tmp_path: Path, program: str) -> None:
+    how, section = _PUBLISHED[program]
+    values = write_packed_checkpoint(tmp_path, how, quantization_config=json.loads(section))
     _check(read_checkpoint(tmp_path), values)

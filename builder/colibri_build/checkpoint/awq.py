@@ -25,9 +25,14 @@ _NIBBLE_OF_OUTPUT = np.array([0, 4, 1, 5, 2, 6, 3, 7])
 _BITS = 4
 _OUTPUTS = 8  # of a word
 
+# Kernels for this packing; llm-awq and gemv are packings of their own.
+_BACKENDS = (
+    *("autoawq", "auto", "auto_trainable", "machete", "marlin", "exllama_v2", "exllama_v1"),
+    *("gemm", "gemm_triton", "torch_awq", "torch_fused_awq"),
+)
 # Which program is to compute with it, and how it was made.
 _BENIGN = """
-act_group_aware backend batch_size block_name_to_quantize cache_block_outputs damp_percent dataset do_fuse
+act_group_aware batch_size block_name_to_quantize cache_block_outputs damp_percent dataset do_fuse
 exllama_config fuse_max_seq_len max_input_length meta model_seqlen module_name_preceding_first_block
 modules_in_block_to_quantize modules_to_fuse modules_to_not_convert pad_token_id sym tokenizer true_sequential
 """
@@ -39,6 +44,7 @@ def read_awq(keys: ConfigKeys) -> AwqQuantization:
         keys.only(key, "gemm", "GEMM", None)
     if keys.size("bits") != _BITS:
         raise keys.refused("bits", keys.take("bits"), str(_BITS))
+    keys.only("backend", *_BACKENDS, None)
     keys.only("zero_point", True)
     keys.only("desc_act", False)
     keys.only("lm_head", False, True)

@@ -20,7 +20,6 @@ _GROUP_SIZES = (128, 64, 32)  # that w4 and w8 know, the best first
 _PIECE = 1 << 20  # values that are unpacked at a time
 _LARGEST_SCALE = float(np.finfo(np.float32).max) / 256  # times any difference of 8-bit codes, it is finite
 _W8_LARGEST = 127
-_W4_LARGEST = 15
 
 
 class CodedRows(NamedTuple):
@@ -117,8 +116,7 @@ class PackedMatrix(StoredTensor):
             signed = self._signed(coded)
             beyond = np.abs(signed) > _W8_LARGEST
             return f"code {signed[beyond][0]}" if beyond.any() else None
-        outside = (coded.zeros < 0) | (coded.zeros > _W4_LARGEST)
-        return f"zero point {coded.zeros[outside][0]}" if outside.any() else None
+        return None
 
     def _signed(self, coded: CodedRows) -> NDArray[np.int16]:
         return np.asarray(coded.codes - self._by_input(coded.zeros), np.int16)
