@@ -64,22 +64,14 @@ def random_matrix(generator: np.random.Generator, shape: tuple[int, int], how: F
     return Packed(codes, zeros, stored_values(halves, how.scale_dtype), order)
 
 
-def _word(numbers: list[int], bits: int) -> int:
-    """The first number in the lowest bits; as a signed 32-bit number."""
-    word = sum(number << (bits * place) for place, number in enumerate(numbers))
-    return word - (1 << 32) if word >= 1 << 31 else word
-
-
 def _pack_last(numbers: Array, bits: int, order: tuple[int, ...] | None = None) -> Array:
-    """Words along the last axis; the tail of the last word is zeros."""
+    """Words along the last axis, in the lowest bits the first number, or that of `order`; the tail is zeros."""
     per_word = 32 // bits
-    padding = -numbers.shape[-1] % per_word
-    padded = np.pad(numbers, ((0, 0), (0, padding)))
-    rows = []
-    for row in padded.tolist():
-        chunks = [row[start : start + per_word] for start in range(0, len(row), per_word)]
-        rows.append([_word([chunk[place] for place in order] if order else chunk, bits) for chunk in chunks])
-    return np.array(rows, np.int64)
+    padded = np.pad(numbers.astype(np.uint32), ((0, 0), (0, -numbers.shape[-1] % per_word)))
+    words = np.zeros((len(padded), padded.shape[-1] // per_word), np.uint32)
+    for place, number in enumerate(order or range(per_word)):
+        words |= padded[:, number::per_word] << np.uint32(bits * place)
+    return words.view(np.int32)
 
 
 def i32(values: Array) -> Entry:
