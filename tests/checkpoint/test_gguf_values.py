@@ -10,6 +10,7 @@ from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize, quantize
 
 from colibri_build.artifacts import GroupCodes
+from colibri_build.checkpoint.gguf_finite import bad_values
 from colibri_build.checkpoint.reader import read_checkpoint
 from colibri_build.errors import CheckpointError
 from support.gguf_file import tiny_gguf_tensors, tiny_metadata, write_gguf, write_tiny_gguf
@@ -233,6 +234,34 @@ def test_an_expert_is_read_without_the_others(tmp_path, monkeypatch):
     assert model.tensors["layers.0.experts.1.gate"].shape == (96, 64)
     assert sum(seen) == 96 * 2 * 34
     assert max(seen) <= 1000 // 32 * 34
+
+
+SCALED = [*WRITTEN[3:-1], *READ_ONLY]  # types with fp16 scales
+
+
+@pytest.mark.parametrize("kind", SCALED, ids=lambda kind: kind.name)
+def test_what_is_not_finite_is_found_as_the_library_multiplies_it_out(kind):
+    """Infinity at any place of a block: where it is a scale, every value of the block is bad, else none."""
+    size = GGML_QUANT_SIZES[kind][1]
+    sound = np.random.default_rng(kind).integers(0, 0x40, (2, 2 * size), np.uint8)
+    found = 0
+    for at in range(0, size - 1, 2):
+        stored = sound.copy()
+        stored[1, size + at : size + at + 2] = np.frombuffer(np.float16(np.inf).tobytes(), np.uint8)
+        with np.errstate(all="ignore"):
+            expected = ~np.isfinite(dequantize(stored, kind))
+        np.testing.assert_array_equal(bad_values(stored, kind).reshape(2, -1), expected)
+        found += int(expected.any())
+    assert found in (1, 2)
+
+
+@pytest.mark.parametrize("kind", [Kind.F32, Kind.F16, Kind.BF16], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_plain_values_that_are_not_finite_are_found(kind, value):
+    values = np.ones((3, 8), np.float32)
+    values[1, 5] = value
+    stored = np.asarray(quantize(values, kind)).view(np.uint8).reshape(3, -1)
+    assert np.flatnonzero(bad_values(stored, kind)).tolist() == [13]
 
 
 def test_values_that_are_not_finite_are_refused(tmp_path):

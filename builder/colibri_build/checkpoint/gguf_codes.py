@@ -12,7 +12,7 @@ from colibri_build.artifacts import GroupCodes
 
 GROUP_SIZE = 32  # values of a block of these types
 BITS_OF = {GGMLQuantizationType.Q8_0: 8, GGMLQuantizationType.Q4_0: 4, GGMLQuantizationType.Q4_1: 4}
-SCALES_OF = {GGMLQuantizationType.Q8_0: 1, GGMLQuantizationType.Q4_0: 1, GGMLQuantizationType.Q4_1: 2}  # fp16 numbers
+_SCALES_OF = {GGMLQuantizationType.Q8_0: 1, GGMLQuantizationType.Q4_0: 1, GGMLQuantizationType.Q4_1: 2}  # fp16 numbers
 _Q4_0_ZERO = 8
 _LARGEST_ZERO = 15
 
@@ -21,7 +21,7 @@ def group_codes(stored: NDArray[np.uint8], kind: GGMLQuantizationType) -> GroupC
     """Rows of blocks [rows, bytes] of one of these types. None where a code or zero point has no place in ours."""
     size = GGML_QUANT_SIZES[kind][1]
     blocks = stored.reshape(len(stored), -1, size)  # [rows, groups, bytes]
-    n_scales = SCALES_OF[kind]
+    n_scales = _SCALES_OF[kind]
     numbers = np.ascontiguousarray(blocks[..., : 2 * n_scales]).view("<f2")
     scales, packed = np.ascontiguousarray(numbers[..., 0], np.float16), blocks[..., 2 * n_scales :]
     if kind == GGMLQuantizationType.Q8_0:

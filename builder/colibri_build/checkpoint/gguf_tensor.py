@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -13,7 +13,8 @@ from gguf.quants import dequantize
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, GroupCodes
-from colibri_build.checkpoint.gguf_codes import BITS_OF, GROUP_SIZE, SCALES_OF, group_codes
+from colibri_build.checkpoint.gguf_codes import BITS_OF, GROUP_SIZE, group_codes
+from colibri_build.checkpoint.gguf_finite import bad_values
 from colibri_build.checkpoint.gguf_header import GgufEntry
 from colibri_build.checkpoint.stored import Index, StoredTensor
 
@@ -73,12 +74,14 @@ class GgufTensor(StoredTensor):
         return group_codes(self._stored(rows), self.entries[0].kind)
 
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
-        """Values that are NaN or infinite. Of a type with codes, the scales tell."""
+        """Values that are NaN or infinite, by index of this tensor."""
+        rows, step = self._rows(()).ravel(), max(1, _PIECE // self._cols)
         count, first = 0, -1
-        for start, piece in self._bad_values():
-            if first < 0 and piece.any():
-                first = start + int(piece.argmax())
-            count += int(np.count_nonzero(piece))
+        for start in range(0, rows.size, step):
+            bad = self._bad(rows[start : start + step])
+            if first < 0 and bad.any():
+                first = start * self._cols + int(bad.argmax())
+            count += int(np.count_nonzero(bad))
         return (count, tuple(int(i) for i in np.unravel_index(first, self.shape))) if count else None
 
     @property
@@ -91,49 +94,42 @@ class GgufTensor(StoredTensor):
         rows = np.arange(math.prod(outer)) if self.order is None else self.order
         return np.asarray((rows + self.first).reshape(outer)[index])
 
-    def _stored(self, rows: Rows) -> NDArray[np.uint8]:
-        """[rows, row_bytes] as they lie in the file. Needs entries of one type."""
-        width = self.entries[0].row_bytes // (self.entries[0].cols // self._cols)
-        stored = np.empty((rows.size, width), np.uint8)
-        start = 0
-        for entry in self.entries:
-            n_rows = entry.rows * (entry.cols // self._cols)
-            mapped = np.memmap(entry.file, np.uint8, "r", entry.offset, (n_rows, width))
-            here = (rows >= start) & (rows < start + n_rows)
-            stored[here] = mapped[rows[here] - start]
-            start += n_rows
-        return stored
-
     def _pieces(self, rows: Rows) -> Iterator[tuple[int, F32]]:
         """(number of the first row, values) of one piece after the other."""
         step = max(1, _PIECE // self._cols)
         for start in range(0, rows.size, step):
-            yield start, self._dequantized(rows[start : start + step])
+            piece = rows[start : start + step]
+            values = np.empty((piece.size, self._cols), np.float32)
+            for kind, here, stored in self._by_kind(piece):
+                values[here] = dequantize(stored, kind).reshape(-1, self._cols)
+            yield start, values
 
-    def _dequantized(self, rows: Rows) -> F32:
-        kinds = {entry.kind for entry in self.entries}
-        if len(kinds) == 1:
-            return dequantize(self._stored(rows), next(iter(kinds))).reshape(rows.size, self._cols)
-        values, start = np.empty((rows.size, self._cols), np.float32), 0
+    def _bad(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which values of some rows are not finite."""
+        bad = np.empty((rows.size, self._cols), np.bool_)
+        for kind, here, stored in self._by_kind(rows):
+            bad[here] = bad_values(stored, kind).reshape(-1, self._cols)
+        return bad
+
+    def _by_kind(self, rows: Rows) -> Iterator[tuple[GGMLQuantizationType, NDArray[np.bool_], NDArray[np.uint8]]]:
+        """Of each entry: its type, which of `rows` are its own, and those as they lie in the file."""
+        start = 0
         for entry in self.entries:
             n_rows = entry.rows * (entry.cols // self._cols)
             here = (rows >= start) & (rows < start + n_rows)
-            part = replace(self, entries=(entry,))
-            values[here] = dequantize(part._stored(rows[here] - start), entry.kind).reshape(-1, self._cols)
+            if here.any():
+                yield entry.kind, here, self._mapped(entry)[rows[here] - start]
             start += n_rows
-        return values
 
-    def _bad_values(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-        """(flat index of the first value, which are bad) of one piece after the other."""
-        rows = self._rows(()).ravel()
-        n_scales = SCALES_OF.get(self.entries[0].kind) if self.packing else None
-        if n_scales is None:
-            for start, piece in self._pieces(rows):
-                yield start * self._cols, ~np.isfinite(piece).ravel()
-            return
-        step = max(1, _PIECE // self._cols)
-        size = GGML_QUANT_SIZES[self.entries[0].kind][1]
-        for start in range(0, rows.size, step):
-            blocks = self._stored(rows[start : start + step]).reshape(-1, size)
-            scales = np.ascontiguousarray(blocks[:, : 2 * n_scales]).view("<f2")
-            yield start * self._cols, np.repeat(~np.isfinite(scales).all(axis=1), GROUP_SIZE)
+    def _mapped(self, entry: GgufEntry) -> NDArray[np.uint8]:
+        """[rows, bytes of a row] of an entry."""
+        per_row = entry.cols // self._cols
+        return np.memmap(entry.file, np.uint8, "r", entry.offset, (entry.rows * per_row, entry.row_bytes // per_row))
+
+    def _stored(self, rows: Rows) -> NDArray[np.uint8]:
+        """[rows, bytes of a row] of all entries, which are of one type."""
+        parts = list(self._by_kind(rows))
+        stored = np.empty((rows.size, parts[0][2].shape[1]), np.uint8)
+        for _, here, part in parts:
+            stored[here] = part
+        return stored
