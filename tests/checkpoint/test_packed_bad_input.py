@@ -23,6 +23,12 @@ AWQ, GPTQ, CT = Format("awq"), Format("gptq"), Format("compressed-tensors")
 # name -> (format, keys of quantization_config, what the message says behind "config.json: ")
 REFUSED_CONFIGS: dict[str, tuple[Format, dict[str, Any], str]] = {
     "unknown method": (AWQ, {"quant_method": "aqlm"}, '"quantization_config" (quant_method "aqlm") is not supported'),
+    "method that is no name": (
+        AWQ,
+        {"quant_method": ["awq"]},
+        '"quantization_config" (quant_method "[\'awq\']") is not',
+    ),
+    "gptq of two formats": (GPTQ, {"format": "gptq_v2"}, 'quantization_config: "format" = "gptq_v2" is not supported'),
     "no method": (AWQ, {"quant_method": None}, '"quantization_config" (quant_method "None") is not supported'),
     "awq gemv": (AWQ, {"version": "gemv"}, 'quantization_config: "version" = "gemv" is not supported'),
     "awq marlin": (AWQ, {"format": "marlin"}, 'quantization_config: "format" = "marlin" is not supported'),
@@ -150,6 +156,11 @@ DAMAGED: dict[str, tuple[Format, Callable[[Entries], None], str]] = {
         AWQ,
         _replaced(f"{Q}.qweight", _zeros("I32", 8, 64)),
         f"{Q}.qweight has 8 inputs, no multiple of the group size 32",
+    ),
+    "nothing in it": (
+        Format("gptq", group_size=-1),
+        _replaced(f"{Q}.qweight", _zeros("I32", 0, 64)),
+        f"{Q}.qweight has shape [0, 64], its matrix asks for [*, *]",
     ),
     "other shape": (
         GPTQ,

@@ -40,9 +40,7 @@ def read_gptq(keys: ConfigKeys) -> GptqQuantization:
     bits = keys.size("bits")
     if bits not in (4, 8):
         raise keys.refused("bits", bits, "4 or 8")
-    formats = [keys.take(key) for key in ("checkpoint_format", "format")]
-    for key in ("checkpoint_format", "format"):
-        keys.only(key, *_FORMATS, None)
+    first_version = _read_format(keys) == _FORMATS[0]
     keys.only("method", "gptq", None)
     keys.only("pack_dtype", "int32", None)
     keys.only("is_marlin_format", False)
@@ -53,7 +51,18 @@ def read_gptq(keys: ConfigKeys) -> GptqQuantization:
     _refuse_exceptions(keys)
     group_size = read_group_size(keys)
     keys.finish(_BENIGN.split())
-    return GptqQuantization(bits, group_size, first_version="gptq_v2" not in formats)
+    return GptqQuantization(bits, group_size, first_version)
+
+
+def _read_format(keys: ConfigKeys) -> str:
+    """Newer programs write `format`, older ones `checkpoint_format`, some both; the oldest neither."""
+    found: list[str] = []
+    for key in ("checkpoint_format", "format"):
+        keys.only(key, *_FORMATS, None)
+        found += [value] if (value := keys.take(key)) else []
+    if len(set(found)) > 1:
+        raise keys.refused("format", found[1], f'"{found[0]}", as checkpoint_format says')
+    return found[0] if found else _FORMATS[0]
 
 
 def _refuse_exceptions(keys: ConfigKeys) -> None:

@@ -29,7 +29,7 @@ def read_quantization(values: Mapping[str, Any], where: str, own: Collection[str
     method = section.get("quant_method") if isinstance(section, dict) else section
     if section is None or method in own:
         return None
-    if not isinstance(section, dict) or method not in _METHODS:
+    if not isinstance(section, dict) or not isinstance(method, str) or method not in _METHODS:
         raise CheckpointError(
             f'{where}: "{QUANTIZATION_KEY}" (quant_method "{method}") is not supported',
             hint=f"supported: {', '.join(sorted({*_METHODS, *own}))}; "
@@ -37,4 +37,4 @@ def read_quantization(values: Mapping[str, Any], where: str, own: Collection[str
         )
     keys = ConfigKeys(section, f"{where}: {QUANTIZATION_KEY}")
     keys.take("quant_method")
-    return _METHODS[str(method)](keys)
+    return _METHODS[method](keys)

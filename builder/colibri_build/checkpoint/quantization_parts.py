@@ -84,14 +84,14 @@ def is_idle_bias(name: str, found: Mapping[str, StoredTensor]) -> bool:
 
 
 def require_integers(tensor: RawTensor, *shape: int) -> None:
-    """Raise CheckpointError unless a tensor is I32 of this shape; -1: of any size."""
+    """Raise CheckpointError unless a tensor is I32 of this shape; -1: of any size above 0."""
     if tensor.dtype != "I32":
         raise _wrong(tensor, f"has dtype {tensor.dtype}, packed codes are I32")
     _require_shape(tensor, shape)
 
 
 def require_scales(tensor: RawTensor, *shape: int) -> None:
-    """Raise CheckpointError unless a tensor holds floating-point numbers in this shape; -1: of any size."""
+    """Raise CheckpointError unless a tensor holds floating-point numbers in this shape; -1: of any size above 0."""
     if not tensor.supported:
         raise _wrong(tensor, f"has dtype {tensor.dtype}, scales are {', '.join(PLAIN_DTYPES)}")
     _require_shape(tensor, shape)
@@ -99,7 +99,7 @@ def require_scales(tensor: RawTensor, *shape: int) -> None:
 
 def _require_shape(tensor: RawTensor, shape: tuple[int, ...]) -> None:
     fits = len(shape) == len(tensor.shape) and all(
-        want in (-1, is_) for want, is_ in zip(shape, tensor.shape, strict=True)
+        want == is_ or (want == -1 and is_ > 0) for want, is_ in zip(shape, tensor.shape, strict=True)
     )
     if not fits:
         wanted = ", ".join("*" if size < 0 else str(size) for size in shape)
