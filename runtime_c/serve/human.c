@@ -13,15 +13,15 @@ enum { BACKSPACE = 0x08, ERASE_LINE = 0x15, ESCAPE = 0x1B, DELETE = 0x7F, DIGEST
 static struct {
     char line[LINE_BYTES];
     size_t n;
-    bool is_done;       /* line[] was handed out: the next byte begins another */
-    bool after_cr;      /* an LF that follows belongs to it */
-    int escape;         /* 0, or the bytes of a terminal's key sequence that have come */
-    bool is_line_start; /* of what was written */
-} human = {.is_line_start = true};
+    bool is_done;    /* line[] was handed out: the next byte begins another */
+    bool after_cr;   /* an LF that follows belongs to it */
+    int escape;      /* 0, or the bytes of a terminal's key sequence that have come */
+    bool is_in_line; /* what was written does not end its line */
+} human;             /* all zeros, so that the line takes no room in the file */
 
 static void put(const char *text, size_t n) {
     if (n > 0) {
-        human.is_line_start = text[n - 1] == '\n';
+        human.is_in_line = text[n - 1] != '\n';
         pump_text(text, n);
     }
 }
@@ -43,7 +43,7 @@ static void put_word(const char *text) {
 }
 
 void human_leave(void) {
-    if (!human.is_line_start) {
+    if (human.is_in_line) {
         put_text("\n");
     }
 }

@@ -20,6 +20,7 @@ _POSITION_BYTES = 88  # prompts, answers, latencies, and the lines that hold the
 _LINE_START_BYTES, _LINE_POSITION_BYTES = 4096, 16  # the longest prompt that is read as a line
 _BPE_BYTES = 18  # work memory for each byte of the longest word
 _MOST_WORD_BYTES = 65535
+_TEXT_POSITION_BYTES, _LONG_CONTEXT = 16, 4095  # of changed text; in a shorter context it is a longest word
 _RECORD_BYTES, _RECORD_RANKS, _LEAST_RECORDS = 16, 4, 256  # of the ring of a debug build
 _TOKEN_BYTES = 128  # longest token that the estimate reckons with
 
@@ -97,9 +98,13 @@ def _activation_bytes(n: int, group_size: int) -> int:
 
 
 def buffer_bytes(config: ModelConfig, context: int) -> int:
-    """Static buffers of sampler (8 B a token), lines and messages (88 B a position), and tokenizer."""
+    """Static buffers of sampler (8 B a token), lines and messages (88 B a position), and tokenizer.
+
+    The tokenizer's hold one word while it is merged, and one stretch of changed text (NFC, spaces): as if every model had both.
+    """
     word = min(_MOST_WORD_BYTES, context * _TOKEN_BYTES)
-    return 8 * config.vocab_size + _POSITION_BYTES * context + _LINE_BYTES + _BPE_BYTES * word
+    text = _TEXT_POSITION_BYTES * context if context > _LONG_CONTEXT else word + 1
+    return 8 * config.vocab_size + _POSITION_BYTES * context + _LINE_BYTES + _BPE_BYTES * word + text
 
 
 def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) -> list[Region]:
