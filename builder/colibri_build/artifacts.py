@@ -259,7 +259,7 @@ class PackedTensor:
     """A tensor that the checkpoint holds as codes. `load` gives them; None where w4 and w8 cannot hold them."""
 
     bits: int  # 4 or 8
-    group_size: int  # 32, 64 or 128
+    group_size: int  # 32, 64 or 128; 0: its groups are not made of these, and `load` gives None
     load: Callable[[], GroupCodes | None]
     misfit: Callable[[], str]  # why `load` gives None, in a few words
 

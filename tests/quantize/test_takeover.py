@@ -159,6 +159,19 @@ def test_a_kind_that_is_packed_in_part_keeps_the_policys_format(tmp_path: Path) 
     assert report.taken_over[0].line() == "7 of 7 packed attention tensors were taken over as they are"
 
 
+def test_act_order_is_rounded_anew_as_plain_weights_are(tmp_path: Path) -> None:
+    """Its codes cannot stay, so w4 for attention would only lose, and AWQ may do its best."""
+    model = _model(tmp_path, method="gptq", act_order=True)
+    quantized, report = _quantized(model)
+    assert quantized.group_size == 128
+    assert quantized.formats[Kind.ATTENTION] is Format.W8 and quantized.formats[Kind.EXPERT] is Format.W4
+    assert report.taken_over[0].line() == (
+        "0 of 8 packed attention tensors were taken over as they are; "
+        "8 requantized: groups are not runs of inputs (act-order)"
+    )
+    _quantized(model, method="awq", calibration_ids=[[1, 2, 3]])
+
+
 def test_awq_is_refused_where_codes_are_to_stay(tmp_path: Path) -> None:
     with pytest.raises(QuantizeError) as caught:
         _quantized(_model(tmp_path), method="awq", calibration_ids=[[1, 2, 3]])

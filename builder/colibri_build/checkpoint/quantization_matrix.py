@@ -49,10 +49,12 @@ class PackedMatrix(StoredTensor):
 
     @property
     def packing(self) -> tuple[int, int]:
-        """The largest of our group sizes that divides the checkpoint's; 128 where none does, as none is in the way."""
+        """The largest of our group sizes that divides the checkpoint's; 0 where none does."""
+        if self._other_groups():
+            return self.bits, 0
         if self._one_group:
             return self.bits, _GROUP_SIZES[0]
-        return self.bits, next((size for size in _GROUP_SIZES if self.group_size % size == 0), _GROUP_SIZES[0])
+        return self.bits, next(size for size in _GROUP_SIZES if self.group_size % size == 0)
 
     def load(self, index: Index = ()) -> F32:
         """Multiplied out, a million values at a time; every product is exact in float32 where scales are fp16."""

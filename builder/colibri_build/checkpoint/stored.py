@@ -36,7 +36,10 @@ class StoredTensor(ABC):
 
     @property
     def packing(self) -> tuple[int, int] | None:
-        """(bits, group size) of codes that w4 or w8 can hold as they are; None: there are none."""
+        """(bits, group size) of codes that w4 or w8 can hold as they are; None: there are none.
+
+        Group size 0: codes in groups that are not made of ours, which `codes` cannot give.
+        """
         return None
 
     @abstractmethod

@@ -20,26 +20,30 @@ _DEFAULT_GROUP_SIZE = 128
 
 def default_group_size(model: Model) -> int:
     """The largest of ours that divides every group of the checkpoint's own quantization; 128 without one."""
-    sizes = {packed.group_size for packed in model.packed.values()}
+    sizes = {packed.group_size for packed in model.packed.values() if packed.group_size}
     fitting = [size for size in GROUP_SIZES if all(own % size == 0 for own in sizes)]
     return max(fitting) if sizes and fitting else _DEFAULT_GROUP_SIZE
 
 
 def own_formats(model: Model, bits: int) -> dict[Kind, Format]:
-    """W4 for each kind that the checkpoint holds in 4 bits throughout; nothing where `bits` asks for 8."""
+    """W4 for each kind that the checkpoint holds in 4 bits throughout; nothing where `bits` asks for 8.
+
+    Groups that are not made of ours do not count: rounded anew, 4 bits would lose more than the policy's.
+    """
     widths: dict[Kind, set[int]] = {}
     for spec in tensor_specs(model.config):
         packed = model.packed.get(spec.name)
-        widths.setdefault(spec.kind, set()).add(packed.bits if packed else 0)
+        widths.setdefault(spec.kind, set()).add(packed.bits if packed and packed.group_size else 0)
     fitting = [kind for kind, found in widths.items() if found == {4} and Format.W4 in ALLOWED_FORMATS[kind]]
     return dict.fromkeys(fitting, Format.W4) if bits == 4 else {}
 
 
 def check_method(model: Model, method: str) -> None:
     """Raise QuantizeError for a method that would scale weights whose codes are to stay."""
-    if method != "rtn" and model.packed:
+    held = sum(1 for packed in model.packed.values() if packed.group_size)
+    if method != "rtn" and held:
         raise QuantizeError(
-            f"{model.source} is quantized already ({len(model.packed)} tensors): method {method} would change its codes",
+            f"{model.source} is quantized already ({held} tensors): method {method} would change its codes",
             hint="--method rtn takes them over as they are, or quantize the checkpoint that it was made from",
         )
 
@@ -73,6 +77,8 @@ class Takeover:
 
 def take_over(spec: TensorSpec, packed: PackedTensor, fmt: Format, group_size: int) -> QuantizedTensor | str:
     """`packed` in w4 or w8 with groups of `group_size`, every value as it was; or why that cannot be."""
+    if not packed.group_size:
+        return packed.misfit()
     if packed.bits > 4 and fmt is Format.W4:
         return f"{packed.bits}-bit codes do not fit w4"
     if packed.group_size % group_size:
