@@ -155,6 +155,8 @@ def _dynamic(given: _Given) -> tuple[None, float, int]:
 
 def _yarn(given: _Given) -> tuple[F64, float, int]:
     """YaRN (Peng et al. 2023): high frequencies stay, low ones are divided by the factor, a ramp lies between."""
+    if given.theta <= 1:
+        raise CheckpointError(f'{given.scaling.where}: "rope_theta" = {given.theta}', hint="YaRN needs one above 1")
     original = given.original()
     factor = given.scaling.positive("factor", given.max_context / original)
     fast, slow = given.scaling.positive("beta_fast", 32.0), given.scaling.positive("beta_slow", 1.0)
