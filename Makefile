@@ -45,9 +45,10 @@ families: ## rewrite docs/families.md: every family's configurations against tra
 	@scripts/setup.sh oracle
 	@PYTHONPATH=tests $(PY) tests/oracle/make_family_table.py
 
-bench: ## count the instructions that each kernel executes (QEMU plugin; exact, no quiet machine needed)
+bench: ## count the instructions of kernels and tokenizer (QEMU plugin; exact, no quiet machine needed)
 	@scripts/setup.sh test
 	@$(PY) benchmarks/kernel_count.py
+	@PYTHONPATH=tests/tokenizer $(PY) benchmarks/tokenizer_speed.py
 
 fuzz: ## compare every tokenizer with the tokenizers library on COLIBRI_FUZZ_STRINGS (100000) random strings
 	@scripts/setup.sh test

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from colibri_build.target.board import Board, load_board
@@ -48,13 +49,19 @@ def main() -> int:
     exceeded = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        plugin = folder / "plugin.so"
-        _run(["gcc", "-O2", "-shared", "-fPIC", str(ROOT / "benchmarks/instruction_plugin.c"), "-o", str(plugin)])
+        plugin = build_plugin(folder)
         print(f"{'board':10} {'class':5} {'kernel':20} {'instructions':>12}   limit")
         for board in map(load_board, ("x86-64-v3", "cortex-a53")):
             for bits in (16, 8):
                 exceeded += _count_board(board, bits, folder, plugin)
     return 1 if exceeded else 0
+
+
+def build_plugin(folder: Path) -> Path:
+    """The QEMU plugin that counts, as a library in `folder`."""
+    plugin = folder / "plugin.so"
+    run(["gcc", "-O2", "-shared", "-fPIC", str(ROOT / "benchmarks/instruction_plugin.c"), "-o", str(plugin)])
+    return plugin
 
 
 def _count_board(board: Board, bits: int, folder: Path, plugin: Path) -> int:
@@ -63,7 +70,7 @@ def _count_board(board: Board, bits: int, folder: Path, plugin: Path) -> int:
     for kernel, (amount, unit) in KERNELS.items():
         if bits == 8 and kernel not in CLASS_DEPENDENT:
             continue
-        few, many = (_count(board, binary, plugin, kernel, times) for times in (1, 3))
+        few, many = (counted_instructions(board, binary, plugin, (kernel, str(times))) for times in (1, 3))
         per_unit = (many - few) / 2 / amount
         limit = LIMITS.get((board.kernels, kernel, bits))
         too_many = limit is not None and per_unit > limit
@@ -84,24 +91,26 @@ def _compile(board: Board, bits: int, folder: Path) -> Path:
     sources = [ROOT / "benchmarks/kernel_count.c", *sorted((runtime / "kernels").glob(f"*_{board.kernels}.c"))]
     flags = [*COMMON_CFLAGS, *board.flags.gcc.compile, f"-I{runtime}", f"-I{generated}", "-static"]
     binary = generated / "kernel_count"
-    _run([COMPILER[board.arch], *flags, *map(str, sources), "-lm", "-o", str(binary)])
+    run([COMPILER[board.arch], *flags, *map(str, sources), "-lm", "-o", str(binary)])
     return binary
 
 
-def _count(board: Board, binary: Path, plugin: Path, kernel: str, times: int) -> int:
+def counted_instructions(board: Board, binary: Path, plugin: Path, arguments: Sequence[str]) -> int:
+    """How many instructions a run of a program takes on the board's CPU."""
     cpu = board.qemu.args[board.qemu.args.index("-cpu") + 1]
     command = [f"qemu-{board.arch}", "-cpu", cpu, "-plugin", str(plugin), "-d", "plugin"]
-    found = re.search(r"instructions (\d+)", _run([*command, str(binary), kernel, str(times)]))
+    found = re.search(r"instructions (\d+)", run([*command, str(binary), *arguments]).stderr)
     if found is None:
         raise SystemExit("QEMU loaded no plugin: install the package qemu-user")
     return int(found[1])
 
 
-def _run(command: list[str]) -> str:
+def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end. Raises SystemExit if it fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-    return done.stderr
+    return done
 
 
 if __name__ == "__main__":

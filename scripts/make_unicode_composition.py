@@ -29,7 +29,14 @@ const uint32_t nfc_decompositions[NFC_N_DECOMPOSITIONS][3] = {{
 const uint16_t nfc_compositions[NFC_N_COMPOSITIONS] = {{
 {compositions}
 }};
+const uint8_t nfc_page_of[NFC_N_PAGES] = {{
+{page_of}
+}};
+const uint8_t nfc_unstable[NFC_N_BITMAPS][32] = {{
+{bitmaps}
+}};
 """
+PAGES_END = 0x30000  # every code point from here on is stable
 
 
 def changes_places(first: str, second: str) -> bool:
@@ -75,12 +82,35 @@ def compositions(pairs: dict[int, tuple[int, int]]) -> list[int]:
     return sorted(composed, key=lambda point: pairs[point])
 
 
+def unstable(classes: dict[int, int], pairs: dict[int, tuple[int, int]], composed: list[int]) -> set[int]:
+    """Code points that NFC may change, move, or compose with what is before them."""
+    seconds = {pairs[point][1] for point in composed} | {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}
+    found = {*classes} | seconds
+    for point in pairs:
+        changes = NFC.normalize_str(chr(point)) != chr(point)
+        if changes or ord(NFD.normalize_str(chr(point))[0]) in found:
+            found.add(point)
+    if max(found) >= PAGES_END:
+        raise SystemExit(f"U+{max(found):X} is outside of the pages")
+    return found
+
+
+def bitmaps(points: set[int]) -> tuple[list[int], list[bytes]]:
+    """For each 256 code points the number of their bitmap, and the bitmaps, of which the first is empty."""
+    pages = [
+        bytes(sum((start + 8 * byte + bit in points) << bit for bit in range(8)) for byte in range(32))
+        for start in range(0, PAGES_END, 256)
+    ]
+    distinct = list(dict.fromkeys([bytes(32), *pages]))
+    return [distinct.index(page) for page in pages], distinct
+
+
 def wrapped(words: list[str]) -> str:
     """Elements of an initialiser."""
     return textwrap.fill(", ".join(words), 120, initial_indent="    ", subsequent_indent="    ")
 
 
-def nfc_source() -> tuple[str, tuple[int, int, int]]:
+def nfc_source() -> tuple[str, tuple[int, ...]]:
     """Return the C file, and the lengths of its tables."""
     classes, pairs = combining_classes(), decompositions()
     runs: list[tuple[int, int]] = [(0, 0)]
@@ -90,12 +120,15 @@ def nfc_source() -> tuple[str, tuple[int, int, int]]:
     rows = sorted(pairs.items())
     index = {point: at for at, (point, _) in enumerate(rows)}
     composed = compositions(pairs)
+    page_of, maps = bitmaps(unstable(classes, pairs, composed))
     text = TEMPLATE.format(
         classes=wrapped([f"0x{point << 8 | kind:X}" for point, kind in runs]),
         decompositions=wrapped([f"{{0x{point:X}, 0x{first:X}, 0x{second:X}}}" for point, (first, second) in rows]),
         compositions=wrapped([str(index[point]) for point in composed]),
+        page_of=wrapped([str(number) for number in page_of]),
+        bitmaps=wrapped([f"{{{', '.join(map(str, bits))}}}" for bits in maps]),
     )
-    return text, (len(runs), len(rows), len(composed))
+    return text, (len(runs), len(rows), len(composed), len(page_of), len(maps))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 /* Unicode's composed form: decompose, put marks in order, compose. */
+#include <string.h>
+
 #include "tokenizer/nfc_tables.h"
 #include "tokenizer/steps.h"
 #include "tokenizer/utf8.h"
@@ -7,8 +9,8 @@
 enum { S_BASE = 0xAC00, L_BASE = 0x1100, V_BASE = 0x1161, T_BASE = 0x11A7, L_COUNT = 19, V_COUNT = 21, T_COUNT = 28 };
 enum { S_COUNT = L_COUNT * V_COUNT * T_COUNT };
 
-/* Text of code points below FIRST_MARK is composed already. A cluster of more than MOST_MARKS marks is refused. */
-enum { FIRST_MARK = 0x300, MOST_MARKS = 1024 };
+/* A cluster of more marks is refused. */
+enum { MOST_MARKS = 1024 };
 
 typedef struct {
     uint32_t code_point;
@@ -182,25 +184,70 @@ COLIBRI_MUST_CHECK static colibri_status add_decomposed(Composer *composer, uint
     return status;
 }
 
-colibri_status normalize_nfc(Stretch *stretch) {
+/* Whether a code point stays as it is behind any text, unless something unstable follows. */
+static bool is_stable(uint32_t code_point) {
+    const uint32_t page = code_point >> 8;
+    return page >= NFC_N_PAGES || (nfc_unstable[nfc_page_of[page]][(code_point & 0xFF) / 8] >> code_point % 8 & 1) == 0;
+}
+
+/* Where the next cluster to compose starts, from `at` on: with the character before the first unstable one. */
+static size_t next_cluster(const Stretch *stretch, size_t at) {
     size_t length;
-    size_t at = 0;
-    while (at < stretch->length && utf8_decode(stretch->bytes + at, &length) < FIRST_MARK) {
-        at += length;
+    for (size_t start = at; at < stretch->length; at += length) {
+        if (stretch->bytes[at] < 0x80) {
+            length = 1;
+        } else if (!is_stable(utf8_decode(stretch->bytes + at, &length))) {
+            return start;
+        }
+        start = at;
     }
+    return stretch->length;
+}
+
+/* Composes the cluster at *at: a character and the unstable ones behind it; moves *at behind it. */
+COLIBRI_MUST_CHECK static colibri_status compose_cluster(Composer *composer, const Stretch *stretch, size_t *at) {
+    size_t length;
+    uint32_t code_point = utf8_decode(stretch->bytes + *at, &length);
+    colibri_status status = COLIBRI_OK;
+    do {
+        status = add_decomposed(composer, code_point);
+        *at += length;
+        if (*at == stretch->length) {
+            break;
+        }
+        code_point = utf8_decode(stretch->bytes + *at, &length);
+    } while (status == COLIBRI_OK && !is_stable(code_point));
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    compose_marks(composer);
+    return flush(composer);
+}
+
+COLIBRI_MUST_CHECK static colibri_status copy(Composer *composer, const uint8_t *bytes, size_t n) {
+    if (tokenizer_text_bytes - composer->n_out < n) {
+        return COLIBRI_E_PROMPT_TOO_LONG;
+    }
+    memcpy(tokenizer_text + composer->n_out, bytes, n);
+    composer->n_out += n;
+    return COLIBRI_OK;
+}
+
+colibri_status normalize_nfc(Stretch *stretch) {
+    size_t at = next_cluster(stretch, 0);
     if (at == stretch->length) {
         return COLIBRI_OK;
     }
     Composer composer = {0};
-    colibri_status status = COLIBRI_OK;
-    for (at = 0; at < stretch->length && status == COLIBRI_OK; at += length) {
-        status = add_decomposed(&composer, utf8_decode(stretch->bytes + at, &length));
+    colibri_status status = copy(&composer, stretch->bytes, at);
+    while (status == COLIBRI_OK && at < stretch->length) {
+        status = compose_cluster(&composer, stretch, &at);
+        if (status == COLIBRI_OK) {
+            const size_t next = next_cluster(stretch, at);
+            status = copy(&composer, stretch->bytes + at, next - at);
+            at = next;
+        }
     }
-    if (status != COLIBRI_OK) {
-        return status;
-    }
-    compose_marks(&composer);
-    status = flush(&composer);
     *stretch = (Stretch){tokenizer_text, composer.n_out, stretch->at_start};
     return status;
 }
