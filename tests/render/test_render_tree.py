@@ -260,10 +260,13 @@ def test_weights_in_several_files_make_the_same_section(
         monkeypatch.setattr(weights, "SHARE_BYTES", share)
         tree = stub_tree(tmp_path / str(share), monkeypatch, where, folder=tiny_folder(tmp_path))
         firmware = compile_tree(tree, *where)
-        found.append(section_bytes(tmp_path, firmware.elf, ".weights"))
+        symbols = subprocess.run(["nm", str(firmware.elf)], check=True, capture_output=True, text=True).stdout
+        lengths = sorted(line.split()[2] for line in symbols.splitlines() if line.endswith("_bin_len"))
+        found.append((section_bytes(tmp_path, firmware.elf, ".weights"), lengths))
         parts = [name for name in tree.sources if name.startswith("generated/weights")]
         assert len(parts) == 1 if share == SHARE_BYTES else len(parts) > 2
     assert found[0] == found[1]
+    assert len(found[0][1]) == 8
 
 
 def test_the_assembly_names_each_files_hash(tmp_path: Path) -> None:

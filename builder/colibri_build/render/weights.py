@@ -36,11 +36,20 @@ class WeightFile:
 
 
 @dataclass(frozen=True)
+class FileLength:
+    """Value of a `_len` symbol."""
+
+    symbol: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class WeightsContext:
     """Names of the template's values."""
 
     banner: str
     files: tuple[WeightFile, ...]
+    lengths: tuple[FileLength, ...]  # of all embedded files, in one of the sources; () in the others
 
 
 def weight_records(folder: ModelFolder) -> tuple[FileRecord, ...]:
@@ -72,7 +81,11 @@ def weights_sources(folder: ModelFolder, embed: str) -> dict[str, str]:
     name = TEMPLATES[embed].removesuffix(".j2")
     shares = _shares(records)
     names = [name] if len(shares) == 1 else [name.replace(".", f"_{i:03}.") for i in range(len(shares))]
-    return {name: _text(folder, share, embed) for name, share in zip(names, shares, strict=True)}
+    lengths = tuple(FileLength(symbol_of(record.name), record.bytes) for record in records)
+    return {
+        name: _text(folder, share, lengths if i == 0 else (), embed)
+        for i, (name, share) in enumerate(zip(names, shares, strict=True))
+    }
 
 
 def _shares(records: tuple[FileRecord, ...]) -> list[list[FileRecord]]:
@@ -85,9 +98,9 @@ def _shares(records: tuple[FileRecord, ...]) -> list[list[FileRecord]]:
     return shares
 
 
-def _text(folder: ModelFolder, records: Iterable[FileRecord], embed: str) -> str:
+def _text(folder: ModelFolder, records: Iterable[FileRecord], lengths: tuple[FileLength, ...], embed: str) -> str:
     files = tuple(_weight_file(folder.path, record, embed) for record in records)
-    return render(TEMPLATES[embed], WeightsContext(banner(TEMPLATES[embed], folder), files))
+    return render(TEMPLATES[embed], WeightsContext(banner(TEMPLATES[embed], folder), files, lengths))
 
 
 def _weight_file(path: Path, record: FileRecord, embed: str) -> WeightFile:
