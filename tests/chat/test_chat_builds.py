@@ -200,3 +200,18 @@ def test_what_cannot_be_had_is_refused_before_anything_is_compiled(tmp_path: Pat
     assert refusal(system="x").what == "--system without --chat"
     assert "Roles must alternate" in refusal(chat=True, system="x").what
     assert "the chat form takes" in refusal(chat=True, context=4).what
+
+
+def test_the_run_command_turns_the_form_off(
+    built: BuildResult, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def prompt_tokens(*options: str) -> int:
+        code, _, stderr = runner(monkeypatch, capsys)(
+            "run", built.out, "--prompt", "window", *options, "--", "--max-tokens", "1"
+        )
+        assert code == 0
+        return int(json.loads(stderr.splitlines()[-1].removeprefix("COLIBRI_STATUS "))["prompt_tokens"])
+
+    model = built.out.parent / "tiny"
+    assert prompt_tokens() == len(expected_ids(model, "gemma", "window"))
+    assert prompt_tokens("--raw") == len(Tokenizer.from_file(str(model / "tokenizer.json")).encode("window").ids)
