@@ -305,6 +305,24 @@ def test_far_weights_get_an_address_of_their_own_only_when_needed(tmp_path: Path
 
 
 @pytest.mark.parametrize("toolchain", ["debian-gcc", "clang", "zig"])
+def test_a_large_models_build_id_is_ours_and_follows_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: str
+) -> None:
+    """To hash a binary, GNU ld reads all of it into memory: 2 GB for 2 GB of weights, 0.4 GB without."""
+    where, found = target("x86-64-v3", toolchain), []
+    monkeypatch.setattr(link, "OWN_BUILD_ID_BYTES", 1)
+    for seed in (1, 1, 2):
+        tree = stub_tree(tmp_path, monkeypatch, where, folder=tiny_folder(tmp_path, seed=seed))
+        wanted = next(flag for flag in tree.link_flags if "build-id" in flag).partition("0x")[2]
+        notes = subprocess.run(
+            ["readelf", "-n", str(compile_tree(tree, *where).elf)], check=True, capture_output=True, text=True
+        ).stdout
+        assert f"Build ID: {wanted}" in notes
+        found.append(wanted)
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("toolchain", ["debian-gcc", "clang", "zig"])
 def test_weights_at_an_address_of_their_own_link_and_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: str
 ) -> None:

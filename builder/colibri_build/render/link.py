@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from colibri_build.artifacts import FileRecord, ModelFolder
@@ -15,6 +16,7 @@ LAYOUT_TEMPLATE = "layout.ld.j2"
 LAYOUT_SCRIPT = "generated/layout.ld"
 # Above this, weights between code and data would push data out of the reach of 32-bit relocations.
 FAR_WEIGHTS_BYTES = 3 << 29
+OWN_BUILD_ID_BYTES = 1 << 28
 FAR_WEIGHTS_ADDRESS = "0x100000000"  # in reach of kernels with 39-bit addresses
 
 
@@ -48,6 +50,19 @@ def link_flags(records: Sequence[FileRecord], toolchain: Toolchain) -> tuple[str
     flags = (keep_lengths, "-Wl,-z,separate-code")
     far = _far_address(records)
     return (*flags, f"-Wl,--section-start=.weights={far}") if far else flags
+
+
+def build_id_flags(records: Sequence[FileRecord], texts: Mapping[str, str]) -> tuple[str, ...]:
+    """A build id from what the binary is made of, for large models: to hash the binary itself, GNU ld reads all of it.
+
+    `texts`: the tree's sources by name. For others the toolchain's flag stands.
+    """
+    if sum(record.bytes for record in records) <= OWN_BUILD_ID_BYTES:
+        return ()
+    digest = hashlib.sha256()
+    for name, content in [*((record.name, record.sha256) for record in records), *sorted(texts.items())]:
+        digest.update(f"{name}\0{content}\0".encode())
+    return (f"-Wl,--build-id=0x{digest.hexdigest()[:40]}",)
 
 
 def _far_address(records: Sequence[FileRecord]) -> str:

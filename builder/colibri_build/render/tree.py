@@ -9,7 +9,7 @@ from colibri_build.files import write_whole
 from colibri_build.render.board_config import board_config_source
 from colibri_build.render.chat import chat_form_source
 from colibri_build.render.folder import claim, place
-from colibri_build.render.link import LAYOUT_SCRIPT, layout_source, link_flags, needs_layout_script
+from colibri_build.render.link import LAYOUT_SCRIPT, build_id_flags, layout_source, link_flags, needs_layout_script
 from colibri_build.render.makefile import makefile_source
 from colibri_build.render.model_config import model_config_source
 from colibri_build.render.model_tables import model_tables_source
@@ -59,6 +59,8 @@ def render_tree(
         *sorted(name for name in (*texts, *runtime) if name.endswith(".c") and name not in embedded),
         *embedded,
     )
+    code = texts | {name: source.read_text(encoding="utf-8") for name, source in runtime.items()}
+    flags += build_id_flags(records, code)
     texts["Makefile"] = makefile_source(folder, toolchain, files, sources, COMPILE_FLAGS, flags)
     claim(out, files)
     for name, text in texts.items():
