@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from colibri_build.artifacts import BuildOptions, Format, Kind, ModelConfig, ModelFolder
+from colibri_build.artifacts import BuildOptions, ChatForm, Format, Kind, ModelConfig, ModelFolder
 from colibri_build.errors import PlanError
 from colibri_build.pack.writer import write_model_folder
 from colibri_build.plan.budget import arena_bytes, check_fits, make_plan, plan_to_json
@@ -177,6 +177,19 @@ def test_the_context_that_is_offered_is_the_largest_that_fits() -> None:
     check_fits(make_plan(_folder(), board, BuildOptions(largest, 4)), board)
     with pytest.raises(PlanError):
         check_fits(make_plan(_folder(), board, BuildOptions(largest + 1, 4)), board)
+
+
+@pytest.mark.parametrize("n_tokens", [10, 99, 100, 101, 5000])
+def test_no_context_is_offered_that_the_chat_form_fills(n_tokens: int) -> None:
+    """The next run with the offered --ctx would be refused for its form, without another way out."""
+    folder, chat = _folder(replace(LARGE, n_layers=1)), ChatForm("A:", "", trim=False, n_tokens=n_tokens)
+    fitting = make_plan(folder, load_board("cortex-a53"), BuildOptions(100, 4, chat=chat)).ram_bytes
+    larger = make_plan(folder, load_board("cortex-a53"), BuildOptions(101, 4, chat=chat)).ram_bytes
+    board = _board(ram_budget_mib=fitting / MIB)
+    assert fitting < larger
+    plan = make_plan(folder, board, BuildOptions(16384, 4, chat=chat))
+    offers = [way.split(" (")[0] for way in plan.ways_out if way.startswith("--ctx ")]
+    assert offers == (["--ctx 100"] if n_tokens < 100 else [])
 
 
 def test_every_way_out_really_is_one() -> None:

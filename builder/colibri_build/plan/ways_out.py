@@ -106,7 +106,9 @@ def _all_changes(choice: Choice, board: Board) -> list[str]:
 
 
 def _largest_context(choice: Choice, board: Board) -> list[tuple[str, Choice]]:
-    most = _largest(LEAST_CONTEXT, choice.options.context - 1, lambda n: choice.with_context(n).fits(board))
+    chat = choice.options.chat
+    least = LEAST_CONTEXT if chat is None else max(LEAST_CONTEXT, chat.n_tokens + 1)  # a prompt has a token or more
+    most = _largest(least, choice.options.context - 1, lambda n: choice.with_context(n).fits(board))
     return [(f"--ctx {most}", choice.with_context(most))] if most else []
 
 
