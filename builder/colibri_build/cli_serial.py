@@ -147,6 +147,8 @@ def _parsed(arguments: tuple[str, ...]) -> dict[str, Any]:
     modes = [name for name in ("prompt", "tokens", "selftest", "info") if wanted[name] not in (None, False)]
     if len(modes) != 1:
         raise ColibriError("one of --prompt, --tokens, --selftest and --info is wanted", hint='-- --prompt "TEXT"')
+    if wanted["raw"] and modes != ["prompt"]:
+        raise ColibriError(f"--raw does not go with --{modes[0]}", hint="leave --raw out")
     wanted["ids_of_prompt"] = None if wanted["tokens"] is None else _ids(wanted["tokens"])
     return wanted
 

@@ -134,6 +134,13 @@ def test_options_that_mean_nothing_to_a_board_are_refused(run: Run, built: Path,
     assert "; try: " in error_line(err)
 
 
+@pytest.mark.parametrize("mode", [["--tokens", "97,98"], ["--selftest"], ["--info"]])
+def test_raw_without_a_text_is_refused_as_by_the_firmware(run: Run, built: Path, mode: list[str]) -> None:
+    code, _, err = run("run", built, "--port", "/dev/ttyNONE9", "--", *mode, "--raw")
+    assert code == 2, "the port was opened first"
+    assert error_line(err) == f"error: --raw does not go with {mode[0]}; try: leave --raw out"
+
+
 def test_ctrl_c_cancels_on_the_board_and_exits_with_130(serve: Serve, built: Path) -> None:
     board = serve(DeviceModel(token_s=0.05))
     with spawn("run", built, "--port", board.port, "--prompt", "abc") as process:
