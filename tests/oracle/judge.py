@@ -127,7 +127,7 @@ class Judge:
                 margins = (values[:, k - 1] - values[:, k]).numpy()
                 margin = min(margin, float(margins.min()))
                 near = np.flatnonzero(margins < ROUTER_TIE)
-                ties += [RouterTie(int(t), layer, round(float(margins[t]), 7)) for t in near]
+                ties += [RouterTie(int(t), layer, int(order[t, k]), round(float(margins[t]), 7)) for t in near]
         routing = [[layer[t] for layer in per_layer] for t in range(len(ids))]
         return Verdict(logits, routing, margin, ties)
 

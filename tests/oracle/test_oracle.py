@@ -77,8 +77,8 @@ def test_the_committed_goldens_are_what_transformers_says() -> None:
         samples_new, samples_old = new.pop("samples"), old.pop("samples")
         ties_new, ties_old = new.pop("router_ties"), old.pop("router_ties")
         assert new == old
-        assert [tie[:2] for tie in ties_new] == [tie[:2] for tie in ties_old]
-        assert np.allclose([tie[2] for tie in ties_new], [tie[2] for tie in ties_old], atol=1e-5)
+        assert [tie[:3] for tie in ties_new] == [tie[:3] for tie in ties_old]
+        assert np.allclose([tie[3] for tie in ties_new], [tie[3] for tie in ties_old], atol=1e-5)
         for (token, value), (old_token, old_value) in zip(samples_new, samples_old, strict=True):
             assert token == old_token
             assert abs(value - old_value) < SAMPLE_TOLERANCE

@@ -21,7 +21,7 @@ import pytest
 from colibri_build.artifacts import Format, QuantizedModel, QuantizedTensor
 from colibri_build.errors import PackError
 from colibri_build.pack.reader import read_model_folder
-from colibri_build.pack.writer import write_model_folder
+from colibri_build.pack.writer import FolderContent, new_model_folder, write_model_folder
 from support.model_folders import names_in
 from support.tiny_quantized import AWKWARD_CONFIG, random_quantized
 
@@ -129,6 +129,31 @@ def test_a_disk_that_fills_up_leaves_the_older_folder(tmp_path, monkeypatch, cal
     )
     assert names_in(tmp_path) == ["m"]
     assert read_model_folder(tmp_path / "m").digest == old.digest
+
+
+def test_a_users_file_that_appears_meanwhile_stays(tmp_path):
+    """Quantizing may take hours: who puts something into the folder by then must find it again."""
+    model = random_quantized()
+    content = FolderContent(model.config, model.group_size, model.formats, model.tokenizer)
+    with (
+        pytest.raises(PackError, match="exists and is no model folder"),
+        new_model_folder(content, tmp_path / "m") as new,
+    ):
+        for name, tensor in model.tensors.items():
+            new.put(name, tensor)
+        (tmp_path / "m").mkdir()
+        (tmp_path / "m" / "notes.txt").write_text("mine")
+        new.finish({})
+    assert names_in(tmp_path) == ["m"]
+    assert (tmp_path / "m" / "notes.txt").read_text() == "mine"
+
+
+def test_an_error_of_the_caller_is_not_blamed_on_the_folder(tmp_path):
+    model = random_quantized()
+    content = FolderContent(model.config, model.group_size, model.formats, model.tokenizer)
+    with pytest.raises(FileNotFoundError, match="gone"), new_model_folder(content, tmp_path / "m"):
+        raise FileNotFoundError("the checkpoint is gone")
+    assert names_in(tmp_path) == []
 
 
 def test_a_file_size_limit_is_a_clear_error(tmp_path):

@@ -63,7 +63,7 @@ def load_quantized(folder: ModelFolder, read_tokenizer: Callable[[bytes, int], T
 class PackedTensors(Mapping[str, QuantizedTensor]):
     """Our name -> tensor, decoded from the memory-mapped file.
 
-    Tensors outside experts are needed for every token and are kept; experts are decoded at each access.
+    Vectors and the embedding, of which each token needs a row, are kept; other matrices are decoded at each access.
     """
 
     def __init__(self, folder: ModelFolder) -> None:
@@ -78,7 +78,7 @@ class PackedTensors(Mapping[str, QuantizedTensor]):
             return self._kept[name]
         layout, part = self._parts[name]
         tensor = decode_part(_map(self._folder.path / layout.name, layout.bytes), part, self._folder.group_size)
-        if ".experts." not in name:
+        if part.spec.rows == 1 or name == "embedding":
             self._kept[name] = tensor
         return tensor
 

@@ -63,12 +63,11 @@ def new_model_folder(content: FolderContent, out: Path) -> Iterator[FolderWriter
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
     writer = FolderWriter(content, out, temporary)
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _require_space(out, writer.needed)
-        temporary.mkdir()
+        with _writing(out, writer.needed):
+            out.parent.mkdir(parents=True, exist_ok=True)
+            _require_space(out, writer.needed)
+            temporary.mkdir()
         yield writer
-    except OSError as error:
-        raise _write_error(out, writer.needed, error) from error
     finally:
         writer.close()
         shutil.rmtree(temporary, ignore_errors=True)
@@ -107,31 +106,26 @@ class FolderWriter:
             raise PackError(f"tensor {name}: not part of the model, or written twice", hint=_QUANTIZE_AGAIN)
         layout, part = self._places[name]
         codes, scales = encode_part(tensor, part, self._content.group_size)
-        file = self._file(layout)
-        file.seek(part.offset)
-        file.write(codes)
-        if scales:
-            file.seek(part.scale_offset)
-            file.write(scales)
+        with _writing(self._out, self.needed):
+            file = self._file(layout)
+            file.seek(part.offset)
+            file.write(codes)
+            if scales:
+                file.seek(part.scale_offset)
+                file.write(scales)
         self._put.add(name)
         self._missing[layout.name] -= 1
         if not self._missing[layout.name]:
-            self._complete(layout)
+            with _writing(self._out, self.needed):
+                self._complete(layout)
 
     def finish(self, provenance: Mapping[str, Any]) -> ModelFolder:
         """Put the complete folder in its place. Raises PackError where a tensor is missing."""
         content = self._content
         _refuse_wrong_names(content.config, self._put)
-        files = {layout.name: self._records[layout.name] for layout in self.layouts}
-        files[TOKENIZER_FILE] = _write(self._temporary / TOKENIZER_FILE, content.tokenizer.json_bytes)
-        if content.chat is not None:
-            files[CHAT_FILE] = _write(self._temporary / CHAT_FILE, chat_bytes(content.chat))
-        data = config_bytes(content.config, content.group_size, content.formats, files, provenance)
-        ConfigFile(data, str(self._out / CONFIG_FILE))
-        _write(self._temporary / CONFIG_FILE, data)
-        with _opened(self._temporary) as descriptor:
-            os.fsync(descriptor)
-        _replace(self._temporary, self._out)
+        with _writing(self._out, self.needed):
+            files, data = self._finish_files(provenance)
+            _replace(self._temporary, self._out)
         digest = hashlib.sha256(data).hexdigest()
         return ModelFolder(
             self._out,
@@ -144,10 +138,25 @@ class FolderWriter:
             content.chat,
         )
 
+    def _finish_files(self, provenance: Mapping[str, Any]) -> tuple[dict[str, FileRecord], bytes]:
+        """Write what is no tensor, and flush the folder; returns the records of all files, and config.json."""
+        content = self._content
+        files = {layout.name: self._records[layout.name] for layout in self.layouts}
+        files[TOKENIZER_FILE] = _write(self._temporary / TOKENIZER_FILE, content.tokenizer.json_bytes)
+        if content.chat is not None:
+            files[CHAT_FILE] = _write(self._temporary / CHAT_FILE, chat_bytes(content.chat))
+        data = config_bytes(content.config, content.group_size, content.formats, files, provenance)
+        ConfigFile(data, str(self._out / CONFIG_FILE))
+        _write(self._temporary / CONFIG_FILE, data)
+        with _opened(self._temporary) as descriptor:
+            os.fsync(descriptor)
+        return files, data
+
     def close(self) -> None:
-        """Close what is open."""
+        """Close what is open; of a file that is complete nothing is, so an error here is of one to be thrown away."""
         for file in self._open.values():
-            file.close()
+            with contextlib.suppress(OSError):
+                file.close()
         self._open.clear()
 
     def _file(self, layout: FileLayout) -> BinaryIO:
@@ -224,6 +233,15 @@ def _full(out: Path, needed: int, free: int) -> PackError:
     )
 
 
+@contextlib.contextmanager
+def _writing(out: Path, needed: int) -> Iterator[None]:
+    """Raise PackError where the system refuses to write. What the caller does between its tensors is its own."""
+    try:
+        yield
+    except OSError as error:
+        raise _write_error(out, needed, error) from error
+
+
 def _write_error(out: Path, needed: int, error: OSError) -> PackError:
     if error.errno in _DISK_FULL:
         return _full(out, needed, shutil.disk_usage(out.parent).free)
@@ -236,6 +254,7 @@ def _replace(temporary: Path, out: Path) -> None:
     """Put `temporary` in the place of `out`. An older folder steps aside first, and comes back if that fails."""
     old = temporary.with_suffix(".old")
     with _locked(out.parent) as parent:
+        _refuse_foreign(out)  # again: hours may have passed since the first look
         try:
             if out.exists() and any(out.iterdir()):
                 out.rename(old)

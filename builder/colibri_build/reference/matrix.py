@@ -24,8 +24,9 @@ class ReferenceMatrix:
     @property
     def bytes(self) -> int:
         """Memory that the matrix takes once it was used: its codes, and its widened codes where they are kept."""
-        size = self._tensor.codes.size
-        return size * (1 if size > _CACHED_CODES else 9)
+        codes = self._tensor.codes
+        is_widened = self._tensor.scales is not None and codes.size <= _CACHED_CODES
+        return codes.nbytes + (8 * codes.size if is_widened else 0)
 
     def multiply(self, x: F32, activation_bits: int) -> F32:
         """W x for x [cols]; quantizes x first where W is quantized."""
