@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 
 from colibri_build import __version__
@@ -220,17 +221,25 @@ def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) ->
 
 
 def _quantize_key(model: Model, choices: QuantizeChoices) -> str:
-    calibration = choices.calibration.read_bytes() if choices.calibration and choices.calibration.is_file() else b""
     parts = (
         code_digest(),
+        version("gguf"),  # which dequantizes
         model.digest,
         choices.method,
         str(choices.bits),
         str(choices.group_size),
         json.dumps(dict(choices.formats), sort_keys=True),
-        hashlib.sha256(calibration).hexdigest(),
+        _calibration_digest(choices.calibration),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _calibration_digest(path: Path | None) -> str:
+    if path is None:
+        return ""
+    if path.exists() and not path.is_file():
+        raise ColibriError(f"{path}: the calibration text is no regular file", hint="save it to a file first")
+    return hashlib.sha256(read_text(path, "calibration text").encode()).hexdigest()
 
 
 def plan_build(request: BuildRequest, events: Events = SILENT) -> tuple[ModelFolder, Board, BuildPlan]:

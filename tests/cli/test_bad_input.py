@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -155,6 +156,14 @@ def test_a_long_option_first_is_no_mistyped_verb(run: Run, tmp_path: Path) -> No
     code, _, err = run("--board", "cortex-a53", tmp_path / "empty")
     assert code == 2
     assert "no config.json" in error_line(err)
+
+
+def test_a_calibration_text_that_can_be_read_only_once_is_refused(run: Run, tiny: Path, tmp_path: Path) -> None:
+    """The cache's key is its content: of two pipes the second would get the first one's model."""
+    os.mkfifo(tmp_path / "pipe")
+    code, _, err = run("plan", "-b", "tda4vm", "--group-size", "32", "--calibration", tmp_path / "pipe", tiny)
+    assert code == 2
+    assert "no regular file" in error_line(err)
 
 
 @pytest.mark.parametrize("out", ["file", "file/below"])
