@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType
 from small_models import small_model
 
 from colibri_build.artifacts import F32, Format, GroupCodes, Kind, Model, PackedTensor, QuantizedModel, TensorSpec
@@ -22,6 +23,7 @@ from colibri_build.quantize.takeover import default_group_size, take_over
 from colibri_build.reference.model import ReferenceModel
 from colibri_build.tensor_specs import tensor_specs
 from support import packed_checkpoint
+from support.gguf_file import write_tiny_gguf
 from support.packed_checkpoint import Packed, write_packed_checkpoint
 
 Edit = Callable[[str, Packed], None]
@@ -111,7 +113,8 @@ def test_the_default_group_size_is_the_largest_that_divides_all(tmp_path: Path) 
 
 
 def test_a_group_of_ours_that_is_too_large_is_told(tmp_path: Path) -> None:
-    _, report = _quantized(_model(tmp_path), group_size=64)
+    quantized, report = _quantized(_model(tmp_path), group_size=64)
+    assert quantized.formats[Kind.ATTENTION] is Format.W8
     assert [row.line() for row in report.taken_over] == [
         "0 of 8 packed attention tensors were taken over as they are; 8 requantized: groups of 32 are not groups of 64",
         "0 of 24 packed expert tensors were taken over as they are; 24 requantized: groups of 32 are not groups of 64",
@@ -157,6 +160,37 @@ def test_a_kind_that_is_packed_in_part_keeps_the_policys_format(tmp_path: Path) 
     quantized, report = _quantized(replace(model, packed=packed))
     assert quantized.formats[Kind.ATTENTION] is Format.W8
     assert report.taken_over[0].line() == "7 of 7 packed attention tensors were taken over as they are"
+
+
+def test_one_misfit_keeps_the_policys_format_for_its_kind(tmp_path: Path) -> None:
+    """4 bits a second time would lose more than w8, which holds the other tensors' codes as well."""
+
+    def edit(module: str, matrix: Packed) -> None:
+        if module.endswith("layers.1.self_attn.v_proj"):
+            matrix.scales[0, 0] = np.float32(2.0**-30)
+
+    model = _model(tmp_path, edit, method="compressed-tensors", symmetric=True, scale_dtype="BF16")
+    quantized, report = _quantized(model)
+    assert quantized.formats[Kind.ATTENTION] is Format.W8 and quantized.formats[Kind.EXPERT] is Format.W4
+    assert report.taken_over[0].taken == 7
+    others = {
+        name: tensor for name, tensor in quantized.tensors.items() if name in model.packed and name != "layers.1.v"
+    }
+    for name, tensor in others.items():
+        np.testing.assert_array_equal(
+            dequantize_tensor(tensor, quantized.group_size), model.tensors[name], err_msg=name
+        )
+
+
+def test_minima_that_are_no_zero_points_are_rounded_anew_as_plain_weights_are(tmp_path: Path) -> None:
+    """Q4_1 of a converter: nothing can stay, so attention gets the policy's 8 bits, and AWQ may do its best."""
+    model = read_checkpoint(write_tiny_gguf(tmp_path / "tiny.gguf", kind=GGMLQuantizationType.Q4_1))
+    quantized, report = _quantized(model)
+    assert quantized.formats[Kind.ATTENTION] is Format.W8 and quantized.formats[Kind.EXPERT] is Format.W4
+    assert [row.taken for row in report.taken_over] == [0] * len(report.taken_over)
+    errors = {row.kind: row for row in report.kinds}
+    assert 0 < errors[Kind.ATTENTION].relative_rms_error < 0.01
+    _quantized(model, method="awq", calibration_ids=[[1, 2, 3]])
 
 
 def test_act_order_is_rounded_anew_as_plain_weights_are(tmp_path: Path) -> None:

@@ -47,10 +47,11 @@ class Quantizer:
 
     def __init__(self, model: Model, options: QuantizeOptions, on_progress: OnProgress | None = None) -> None:
         check_options(options, model.config)
-        check_method(model, options.method)
         self.model, self.options, self.on_progress = model, options, on_progress
-        self.formats = formats_of(model.config, options.bits, own_formats(model, options.bits) | dict(options.formats))
         self.group_size = options.group_size
+        own = own_formats(model, options.bits, self.group_size)
+        self.formats = formats_of(model.config, options.bits, own | dict(options.formats))
+        check_method(model, options.method, self.formats, self.group_size)
         self.specs = {spec.name: spec for spec in tensor_specs(model.config)}
         self.awq = options.method == "awq"
         self.steps_done = 0

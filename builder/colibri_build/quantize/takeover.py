@@ -11,11 +11,13 @@ import numpy as np
 from colibri_build.artifacts import Format, GroupCodes, Kind, Model, PackedTensor, QuantizedTensor, TensorSpec
 from colibri_build.errors import QuantizeError
 from colibri_build.layout import ALLOWED_FORMATS, GROUP_SIZES
+from colibri_build.quantize.policy import formats_of
 from colibri_build.quantize.report import TakenOver
 from colibri_build.reference.numbers import group_count
 from colibri_build.tensor_specs import tensor_specs
 
 _DEFAULT_GROUP_SIZE = 128
+_WITH_CODES = (Format.W4, Format.W8)
 
 
 def default_group_size(model: Model) -> int:
@@ -25,27 +27,37 @@ def default_group_size(model: Model) -> int:
     return max(fitting) if sizes and fitting else _DEFAULT_GROUP_SIZE
 
 
-def own_formats(model: Model, bits: int) -> dict[Kind, Format]:
-    """W4 for each kind that the checkpoint holds in 4 bits throughout; nothing where `bits` asks for 8.
+def own_formats(model: Model, bits: int, group_size: int) -> dict[Kind, Format]:
+    """W4 for each kind whose tensors can all be taken over in it; nothing where `bits` asks for 8.
 
-    Groups that are not made of ours do not count: rounded anew, 4 bits would lose more than the policy's.
+    One that cannot keeps the policy's format for its kind: rounded anew, 4 bits would lose more. Codes are loaded to
+    know that, but only of kinds to which the policy gives another format: never those of experts, nearly all weights.
     """
-    widths: dict[Kind, set[int]] = {}
+    if bits != 4:
+        return {}
+    specs: dict[Kind, list[TensorSpec]] = {}
     for spec in tensor_specs(model.config):
-        packed = model.packed.get(spec.name)
-        widths.setdefault(spec.kind, set()).add(packed.bits if packed and packed.group_size else 0)
-    fitting = [kind for kind, found in widths.items() if found == {4} and Format.W4 in ALLOWED_FORMATS[kind]]
-    return dict.fromkeys(fitting, Format.W4) if bits == 4 else {}
+        specs.setdefault(spec.kind, []).append(spec)
+    policy = formats_of(model.config, bits, {})
+    asked = [kind for kind in specs if policy[kind] is not Format.W4 and Format.W4 in ALLOWED_FORMATS[kind]]
+    fitting = [kind for kind in asked if all(_fits(model, spec, Format.W4, group_size) for spec in specs[kind])]
+    return dict.fromkeys(fitting, Format.W4)
 
 
-def check_method(model: Model, method: str) -> None:
-    """Raise QuantizeError for a method that would scale weights whose codes are to stay."""
+def check_method(model: Model, method: str, formats: Mapping[Kind, Format], group_size: int) -> None:
+    """Raise QuantizeError for a method that would scale weights of which some codes can stay."""
+    if method == "rtn" or not any(_fits(model, s, formats[s.kind], group_size) for s in tensor_specs(model.config)):
+        return
     held = sum(1 for packed in model.packed.values() if packed.group_size)
-    if method != "rtn" and held:
-        raise QuantizeError(
-            f"{model.source} is quantized already ({held} tensors): method {method} would change its codes",
-            hint="--method rtn takes them over as they are, or quantize the checkpoint that it was made from",
-        )
+    raise QuantizeError(
+        f"{model.source} is quantized already ({held} tensors): method {method} would change its codes",
+        hint="--method rtn takes over those that fit as they are, or quantize the checkpoint that it was made from",
+    )
+
+
+def _fits(model: Model, spec: TensorSpec, fmt: Format, group_size: int) -> bool:
+    packed = model.packed.get(spec.name)
+    return packed is not None and not isinstance(_codes(packed, fmt, group_size), str)
 
 
 @dataclass
@@ -60,7 +72,7 @@ class Takeover:
     def tensor(self, spec: TensorSpec, fmt: Format) -> QuantizedTensor | None:
         """The checkpoint's codes in `fmt`, exactly; None where there are none, or `fmt` cannot hold them."""
         packed = self.packed.get(spec.name)
-        if packed is None or fmt not in (Format.W4, Format.W8):
+        if packed is None or fmt not in _WITH_CODES:
             return None
         tensor = take_over(spec, packed, fmt, self.group_size)
         if isinstance(tensor, QuantizedTensor):
@@ -77,6 +89,14 @@ class Takeover:
 
 def take_over(spec: TensorSpec, packed: PackedTensor, fmt: Format, group_size: int) -> QuantizedTensor | str:
     """`packed` in w4 or w8 with groups of `group_size`, every value as it was; or why that cannot be."""
+    codes = _codes(packed, fmt, group_size)
+    return codes if isinstance(codes, str) else _stored(spec, codes, fmt, group_size)
+
+
+def _codes(packed: PackedTensor, fmt: Format, group_size: int) -> GroupCodes | str:
+    """The codes that `fmt` can hold; or why it cannot. Loads them only where nothing else speaks against it."""
+    if fmt not in _WITH_CODES:
+        return f"{fmt} holds no codes"
     if not packed.group_size:
         return packed.misfit()
     if packed.bits > 4 and fmt is Format.W4:
@@ -84,9 +104,7 @@ def take_over(spec: TensorSpec, packed: PackedTensor, fmt: Format, group_size: i
     if packed.group_size % group_size:
         return f"groups of {packed.group_size} are not groups of {group_size}"
     codes = packed.load()
-    if codes is None:
-        return packed.misfit()
-    return _stored(spec, codes, fmt, group_size)
+    return packed.misfit() if codes is None else codes
 
 
 def _stored(spec: TensorSpec, own: GroupCodes, fmt: Format, group_size: int) -> QuantizedTensor:
