@@ -185,6 +185,15 @@ def test_a_template_may_be_in_the_configuration_alone_or_among_others(tmp_path: 
         read_checkpoint(folder)
 
 
+def test_half_a_character_is_refused_when_the_checkpoint_is_read(tmp_path: Path) -> None:
+    """JSON can hold it, the model folder cannot: that must not be found out after quantizing."""
+    folder = write_tiny_checkpoint(tmp_path / "tiny")
+    for values in ({"chat_template": "a\ud800"}, {"chat_template": "a", "bos_token": "\udfff"}):
+        write_json(folder / "tokenizer_config.json", values)
+        with pytest.raises(CheckpointError, match=r"tokenizer_config\.json: .* holds a lone surrogate: '\\ud"):
+            read_checkpoint(folder)
+
+
 def test_what_cannot_be_had_is_refused_before_anything_is_compiled(tmp_path: Path) -> None:
     board = quick_board(tmp_path)
     model = checkpoint(tmp_path / "tiny", "mistral")

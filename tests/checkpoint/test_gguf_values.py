@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from gguf.quants import dequantize, quantize
 from colibri_build.artifacts import GroupCodes
 from colibri_build.checkpoint.gguf_finite import bad_values
 from colibri_build.checkpoint.reader import read_checkpoint
+from colibri_build.checkpoint.source import model_name
 from colibri_build.errors import CheckpointError
 from support.gguf_file import tiny_gguf_tensors, tiny_metadata, write_gguf, write_tiny_gguf
 from support.tiny_checkpoint import tiny_config, write_tiny_checkpoint
@@ -173,6 +175,42 @@ def test_shards_that_do_not_belong_together_are_refused(tmp_path):
     write_gguf(paths[1], {"general.architecture": "llama", "split.no": 1, "split.count": 3}, {})
     with pytest.raises(CheckpointError, match=r"promises 23 tensors, its 3 files hold 15"):
         read_checkpoint(paths[0])
+
+
+@pytest.mark.parametrize("name", ["x-00001-of-00000", "x-00004-of-00003", "x-00000-of-00003"])
+def test_a_shard_number_that_cannot_be_is_refused(tmp_path, name):
+    _shards(tmp_path)
+    path = write_tiny_gguf(tmp_path / f"{name}.gguf")
+    with pytest.raises(CheckpointError, match=r"its name says shard \d of \d") as caught:
+        read_checkpoint(path)
+    assert caught.value.hint
+
+
+def test_all_shards_and_links_give_a_model_the_name_of_the_file(tmp_path):
+    """Caches of downloads link to files that are called by their hashes; another name would be another kept model."""
+    paths = _shards(tmp_path)
+    models = [read_checkpoint(path) for path in paths]
+    assert {(model.source, model.digest) for model in models} == {("tiny", models[0].digest)}
+    link = tmp_path / "nice-Q4.gguf"
+    link.symlink_to(write_tiny_gguf(tmp_path / "blobs" / "0a1b2c"))
+    assert read_checkpoint(link).source == model_name(link) == "nice-Q4"
+    assert read_checkpoint(tmp_path / "blobs" / "0a1b2c").source == "0a1b2c"
+
+
+def test_a_file_name_in_another_encoding_is_read(tmp_path):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf")
+    digest = read_checkpoint(path).digest
+    model = read_checkpoint(path.rename(tmp_path / os.fsdecode(b"mod\xe8le.gguf")))
+    assert model.source == "mod\ufffdle" and model.digest != digest
+
+
+def test_a_file_of_a_checkpoint_folder_is_named_in_its_place(tmp_path):
+    """The folder is what belongs on the command line, and the hint says so."""
+    write_tiny_checkpoint(tmp_path)
+    for name in ("model.safetensors", "config.json"):
+        with pytest.raises(CheckpointError, match="no GGUF file") as caught:
+            read_checkpoint(tmp_path / name)
+        assert caught.value.hint == "name the folder that holds config.json, or a .gguf file"
 
 
 def test_of_several_models_in_a_folder_none_is_guessed(tmp_path):

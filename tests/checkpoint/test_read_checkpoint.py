@@ -277,7 +277,8 @@ def test_a_folder_without_config_is_refused(tmp_path):
 def test_weights_in_another_form_are_refused(tmp_path, rename, message):
     write_tiny_checkpoint(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / rename)
-    _refused(tmp_path, message)
+    hint = _refused(tmp_path, message).hint
+    assert (hint == "name the .gguf file itself") == rename.endswith(".gguf")
 
 
 def _header(length: int, text: bytes) -> bytes:

@@ -210,3 +210,12 @@ def test_the_chat_template_comes_with_the_texts_of_its_tokens() -> None:
     assert chat.template == "{{ bos_token }}{{ messages }}"
     assert chat.tokens == {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
     assert read_chat(_valid(), "model.gguf") is None
+
+
+def test_a_role_whose_id_no_token_has_is_left_out_of_the_chat_template() -> None:
+    """Converters write 4294967295 and the like for "no padding": the model must still build."""
+    metadata = _characters(FAMILIES["llama2"]()) | {"tokenizer.chat_template": "{{ messages }}"}
+    size = len(metadata["tokenizer.ggml.tokens"])
+    metadata |= {"tokenizer.ggml.padding_token_id": 0xFFFFFFFF, "tokenizer.ggml.unknown_token_id": size}
+    chat = read_chat(metadata, "model.gguf")
+    assert chat is not None and chat.tokens == {"bos_token": "<s>", "eos_token": "</s>"}

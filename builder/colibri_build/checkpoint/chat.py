@@ -24,7 +24,10 @@ def read_chat(folder: Path) -> ChatTemplate | None:
     template = _template_file(folder / TEMPLATE_FILE)
     if template is None:
         template = chat_template(values.get("chat_template"), str(path))
-    return None if template is None else ChatTemplate(template, token_texts(values, str(path)))
+    if template is None:
+        return None
+    _refuse_half_characters(template, f'{path}: "chat_template"')
+    return ChatTemplate(template, token_texts(values, str(path)))
 
 
 def chat_template(value: Any, where: str) -> str | None:
@@ -49,8 +52,19 @@ def token_texts(values: Mapping[str, Any], where: str) -> dict[str, str]:
             continue
         if not isinstance(text, str):
             raise CheckpointError(f'{where}: "{name}" is no text', hint='write the token itself, as "<s>"')
+        _refuse_half_characters(text, f'{where}: "{name}"')
         texts[name] = text
     return texts
+
+
+def _refuse_half_characters(text: str, where: str) -> None:
+    """JSON can write half of a surrogate pair, which no file in UTF-8 can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise CheckpointError(
+            f"{where} holds a lone surrogate: {text[error.start]!a}", hint="download the file again"
+        ) from error
 
 
 def _template_file(path: Path) -> str | None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache, partial
 from pathlib import Path
 
 from colibri_build.checkpoint.chat import CHAT_FILES, read_chat
 from colibri_build.checkpoint.config_keys import read_json_object
-from colibri_build.checkpoint.source import Source
+from colibri_build.checkpoint.source import Source, model_name
 from colibri_build.checkpoint.tokenizer import read_tokenizer_file
 from colibri_build.checkpoint.weight_files import INDEX_FILE, find_weight_files, read_stored_tensors
 from colibri_build.errors import CheckpointError
@@ -32,7 +31,7 @@ def open_folder(folder: Path) -> Source:
     if not path.is_file():
         raise CheckpointError(f"{folder}: no config.json", hint="name a folder that transformers saved")
     return Source(
-        name=os.fsencode(folder.resolve().name).decode("utf-8", "replace"),
+        name=model_name(folder),
         where=str(path),
         values=read_json_object(path),
         generation=read_json_object(generation) if generation.is_file() else {},

@@ -16,7 +16,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from colibri_build.errors import CheckpointError
 
 DOWNLOAD_AGAIN = "download the file again"
-_MAGIC = b"GGUF"
+MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _DEFAULT_ALIGNMENT = 32
 _ALIGNMENT_KEY = "general.alignment"
@@ -78,7 +78,7 @@ def read_header(path: Path) -> GgufHeader:
 def _check_start(path: Path, start: bytes) -> None:
     if start == b"version ":
         raise CheckpointError(f"{path}: a Git LFS pointer, not the file itself", hint="run `git lfs pull`")
-    if len(start) < 8 or start[:4] != _MAGIC:
+    if len(start) < 8 or start[:4] != MAGIC:
         raise CheckpointError(f"{path}: no GGUF file: it starts with {start[:4]!r}", hint=DOWNLOAD_AGAIN)
     (version,) = struct.unpack("<I", start[4:])
     if version and version & 0xFFFF == 0:

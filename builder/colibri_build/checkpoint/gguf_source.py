@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -12,23 +11,20 @@ from gguf.constants import GGMLQuantizationType
 
 from colibri_build.checkpoint.families import FAMILIES
 from colibri_build.checkpoint.gguf_config import architecture_of, read_config
-from colibri_build.checkpoint.gguf_header import DOWNLOAD_AGAIN, GgufEntry, GgufHeader, read_header
+from colibri_build.checkpoint.gguf_header import DOWNLOAD_AGAIN, MAGIC, GgufEntry, GgufHeader, read_header
 from colibri_build.checkpoint.gguf_names import HEAD, ROPE_FACTORS, Layout, published_tensors
 from colibri_build.checkpoint.gguf_tensor import GgufTensor
 from colibri_build.checkpoint.gguf_tokenizer import read_chat, tokenizer_json
-from colibri_build.checkpoint.source import Source
+from colibri_build.checkpoint.source import GGUF_SHARD, GGUF_SUFFIX, Source, model_name
 from colibri_build.checkpoint.stored import StoredTensor
 from colibri_build.errors import CheckpointError
-
-SUFFIX = ".gguf"
-_SHARD = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 
 
 def is_gguf(path: Path) -> bool:
     """Whether a path is a file, or a folder that holds GGUF files and no config.json."""
     if path.is_dir():
-        return not (path / "config.json").exists() and any(path.glob(f"*{SUFFIX}"))
-    return path.is_file() or path.name.endswith(SUFFIX)
+        return not (path / "config.json").exists() and any(path.glob(f"*{GGUF_SUFFIX}"))
+    return path.is_file() or path.name.endswith(GGUF_SUFFIX)
 
 
 def open_gguf(path: Path) -> Source:
@@ -39,7 +35,7 @@ def open_gguf(path: Path) -> Source:
     metadata, where = headers[0].metadata, str(files[0])
     values = read_config(metadata, _facts(entries, where), where)
     return Source(
-        name=_name(path),
+        name=model_name(path),
         where=where,
         values=values,
         generation={},
@@ -50,21 +46,21 @@ def open_gguf(path: Path) -> Source:
     )
 
 
-def _name(path: Path) -> str:
-    name = path.resolve().name
-    return name.removesuffix(SUFFIX).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _files(path: Path) -> tuple[Path, ...]:
     """The file, or all shards of the model that `path` is one of, in order."""
     file = _only_file(path) if path.is_dir() else path
     if not file.is_file():
         raise CheckpointError(f"{file}: no such file", hint="name a .gguf file or a folder that holds one")
-    shard = _SHARD.fullmatch(file.name)
+    shard = GGUF_SHARD.fullmatch(file.name)
     if shard is None:
+        _refuse_other_file(file)
         return (file,)
-    count = int(shard[3])
-    files = tuple(file.with_name(f"{shard[1]}-{n:05}-of-{count:05}{SUFFIX}") for n in range(1, count + 1))
+    number, count = int(shard[2]), int(shard[3])
+    if not 1 <= number <= count:
+        raise CheckpointError(
+            f"{file}: its name says shard {number} of {count}", hint="give it the name that it was published with"
+        )
+    files = tuple(file.with_name(f"{shard[1]}-{n:05}-of-{count:05}{GGUF_SUFFIX}") for n in range(1, count + 1))
     missing = [shard.name for shard in files if not shard.is_file()]
     if missing:
         raise CheckpointError(
@@ -74,9 +70,25 @@ def _files(path: Path) -> tuple[Path, ...]:
     return files
 
 
+def _refuse_other_file(file: Path) -> None:
+    """A file of a checkpoint folder is named in its place; a GGUF file may have any name."""
+    if file.name.endswith(GGUF_SUFFIX):
+        return
+    try:
+        with file.open("rb") as opened:
+            start = opened.read(len(MAGIC))
+    except OSError as error:
+        raise CheckpointError(f"{file}: cannot be read ({error.strerror})") from error
+    if start != MAGIC:
+        raise CheckpointError(
+            f"{file}: no GGUF file: it starts with {start!r}",
+            hint="name the folder that holds config.json, or a .gguf file",
+        )
+
+
 def _only_file(folder: Path) -> Path:
-    names = sorted(entry.name for entry in folder.glob(f"*{SUFFIX}"))
-    models = {found[1] + found[3] if (found := _SHARD.fullmatch(name)) else name for name in names}
+    names = sorted(entry.name for entry in folder.glob(f"*{GGUF_SUFFIX}"))
+    models = {found[1] + found[3] if (found := GGUF_SHARD.fullmatch(name)) else name for name in names}
     if len(models) != 1:
         raise CheckpointError(
             f"{folder}: holds {len(models)} GGUF models ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})",

@@ -32,7 +32,10 @@ def tokenizer_json(metadata: Mapping[str, Any], where: str) -> bytes:
 
 
 def read_chat(metadata: Mapping[str, Any], where: str) -> ChatTemplate | None:
-    """The template, and the texts of the special tokens by the names that templates have for them."""
+    """The template, and the texts of the special tokens by the names that templates have for them.
+
+    Ids outside of the vocabulary are left out here: files mark roles that no token has with them.
+    """
     template = metadata.get(_TEMPLATE)
     if template is None:
         return None
@@ -40,5 +43,5 @@ def read_chat(metadata: Mapping[str, Any], where: str) -> ChatTemplate | None:
         raise TokenizerError(f'{where}: "{_TEMPLATE}" is no text', hint="convert the model again")
     ids = read_vocabulary(metadata, where)
     names = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
-    texts = {name: ids.text_of(key) for key, name in names.items()}
+    texts = {name: ids.text_if_any(key) for key, name in names.items()}
     return ChatTemplate(template, {name: text for name, text in texts.items() if text is not None})

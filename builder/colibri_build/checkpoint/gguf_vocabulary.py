@@ -61,6 +61,11 @@ class Vocabulary:
             raise self.refused(f"{role}_token_id", value, f"an id below {len(self.tokens)}")
         return value
 
+    def text_if_any(self, role: str) -> str | None:
+        """The token of a role; None also where its id is none of the vocabulary's."""
+        value = self.keys.take(f"{role}_token_id")
+        return self.tokens[value] if type(value) is int and 0 <= value < len(self.tokens) else None
+
     def text_of(self, role: str) -> str | None:
         """The token of a role."""
         id = self.id_of(role)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -76,7 +77,7 @@ def digest_files(paths: Iterable[Path]) -> str:
     """SHA-256 over names, sizes and contents, in order of name."""
     digest = hashlib.sha256()
     for path in sorted(paths):
-        digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+        digest.update(os.fsencode(path.name) + f"\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)

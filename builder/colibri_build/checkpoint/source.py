@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,22 @@ from typing import Any
 
 from colibri_build.artifacts import ChatTemplate
 from colibri_build.checkpoint.stored import StoredTensor
+
+GGUF_SUFFIX = ".gguf"
+GGUF_SHARD = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.gguf", re.DOTALL)  # model, number from 1, count
+
+
+def model_name(path: Path) -> str:
+    """What the model in a folder or file is called: all shards of a GGUF file alike, and a link by its own name.
+
+    (Caches of downloads hold links to files that are called by their hashes.)
+    """
+    if path.is_dir():
+        name = path.resolve().name
+    else:
+        shard = GGUF_SHARD.fullmatch(path.name)
+        name = shard[1] if shard else path.name.removesuffix(GGUF_SUFFIX)
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,10 @@ def _no_weights(folder: Path) -> CheckpointError:
         if found and suffix == ".safetensors":
             return CheckpointError(f"{folder}: {found[0]} is there, but {what}", hint=f"download {INDEX_FILE}")
         if found:
+            hint = "save the model with transformers (safe_serialization=True)"
             return CheckpointError(
                 f"{folder}: holds {what} ({found[0]}), no {SINGLE_FILE}",
-                hint="save the model with transformers (safe_serialization=True)",
+                hint="name the .gguf file itself" if suffix == ".gguf" else hint,
             )
     return CheckpointError(
         f"{folder}: neither {SINGLE_FILE} nor {INDEX_FILE}", hint="name a folder that transformers saved"
