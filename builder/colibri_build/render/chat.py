@@ -1,4 +1,4 @@
-"""A chat template as prefix, user's text and suffix: rendered at build time, proven on texts of many kinds."""
+"""A chat template as prefix, user's text and suffix: rendered at build time, tried with texts of many kinds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from colibri_build.render.environment import render
 TEMPLATE = "chat_form.c.j2"
 _WALL_SECONDS = 60  # the process limits itself by the time that it computes
 _SENTINELS = ("colibri 7 hummingbird", "wren 3 lark")  # texts that no template has
-# What a template may treat in a way of its own: blanks around and between, lines, quotes, markup, length.
+# What a template may treat in a way of its own: blanks around and between, lines, quotes, markup, letters, digits, length.
 _TEXTS = (
     *_SENTINELS,
     " ",
@@ -34,6 +34,9 @@ _TEXTS = (
     "\"quoted\" 'it' \\n <b>&amp;</b>",
     "Gr\u00f6\u00dfe \u6f22\u5b57 \U0001f468\u200d\U0001f469",
     "ONE two",
+    "one",
+    "ONE",
+    "123",
     "long " * 1000 + "end",
 )
 _WITHOUT = "build without --chat, and put the whole prompt together yourself"

@@ -1,8 +1,8 @@
 """A program of its own that renders a chat template, because a template may loop, or fill memory, without end.
 
 One JSON object in: `template`, `tokens`, `system` (or null), `texts`. One out: `renderings`, a list of [text, result], for
-`texts` and for texts made of the template's own string constants, which it may compare the user's text with; or `error`, one
-line. Templates see what transformers shows them: messages, tools, documents, add_generation_prompt, the tokens.
+`texts` and for texts made of the template's own constants, which it may compare the user's text, or its length, with; or
+`error`, one line. Templates see what transformers shows them: messages, tools, documents, add_generation_prompt, the tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 CPU_SECONDS = 3  # a usual template takes some hundredths
 MEMORY_BYTES = 1 << 30
 MOST_BYTES = 1 << 20  # of one result
-_MOST_CONSTANTS = 100
+_MOST_CONSTANTS = 1000  # strings and whole numbers of one template, each tried within CPU_SECONDS
+_LONGEST_TRIED = 5000  # characters of a text that is as long as a whole number of the template says
 _DATES = (datetime(2001, 2, 3, 4, 5, 6), datetime(2032, 11, 28, 17, 44, 59))
 
 
@@ -103,11 +104,19 @@ class Renderer:
         return "".join(pieces)
 
     def _own_texts(self) -> Iterator[str]:
-        """Texts in which the template's string constants stand alone, first, last and in the middle."""
+        """Texts in which the template's strings stand alone, first, last and in the middle; texts as long as its numbers.
+
+        Raises RefusedError for more constants than are tried: one that is left out may be the one that matters.
+        """
         tree = self._environment.parse(self._source)
-        constants = {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
-        for constant in sorted(constants - {""})[:_MOST_CONSTANTS]:
+        constants = {node.value for node in tree.find_all(nodes.Const) if type(node.value) in (str, int)}
+        if len(constants) > _MOST_CONSTANTS:
+            raise RefusedError(f"it has {len(constants)} constants; at most {_MOST_CONSTANTS} are tried")
+        for constant in sorted(value for value in constants if isinstance(value, str) and value):
             yield from (constant, f"{constant} x", f"x {constant}", f"x {constant} x")
+        numbers = {value for value in constants if isinstance(value, int)}
+        lengths = {length for number in numbers for length in (number - 1, number, number + 1)}
+        yield from ("x" * length for length in sorted(lengths) if 0 < length <= _LONGEST_TRIED)
 
 
 def _limit() -> None:
