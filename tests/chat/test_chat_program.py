@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from pathlib import Path
 
 import pytest
 
-from support.fake_firmware import Program, build_fake, fake_answer
+from colibri_build.run.client import Client, GenerateOptions
+from colibri_build.run.link import Link
+from colibri_build.run.serial_port import SerialPort
+from support.fake_board import FakeBoard, FirmwareProcess
+from support.fake_firmware import Program, build_fake, fake_answer, text_of
 from support.serve_boards import Board
 
 CHAT = ("MODEL_CHAT=1", "MODEL_CHAT_PREFIX_BYTES=2", "MODEL_CHAT_SUFFIX_BYTES=0", "MODEL_CHAT_TRIM=1")
@@ -71,7 +76,23 @@ def test_ids_and_the_embedded_prompt_know_the_form(program: Program) -> None:
     assert program("--bench", "1").status["prompt_tokens"] == len(b"A:golden")
 
 
-def test_a_host_and_a_person_get_the_form_or_go_without(program: Program) -> None:
+def typed(board: Board, line: str) -> tuple[str, str]:
+    """What a person who types a line sees: the text between its echo and the status line, and how that goes on."""
+    os.write(board.master, line.encode() + b"\r")
+    board.line.expect_text(line.encode() + b"\r\n")
+    said = board.line.expect_text(b"> ").decode().rpartition("\r\n> ")[0]
+    answer, _, status = said.rpartition("\r\n-- ")
+    return (answer, status.rpartition(",")[0]) if status.endswith(" ms") else (said, "")
+
+
+def seen(prompt: bytes) -> tuple[str, str]:
+    """What `typed` returns for a prompt of so many bytes, of at most five tokens."""
+    answer = fake_answer(prompt, 5)
+    n = len(answer.ids)
+    return text_of(answer.ids).decode(), f"{answer.stop}, {n} token{'s' * (n != 1)}"
+
+
+def test_a_host_gets_the_form_or_goes_without(program: Program) -> None:
     board = Board([*program.command, "--serve", "--max-tokens", "5"])
     try:
         line = board.line
@@ -80,6 +101,40 @@ def test_a_host_and_a_person_get_the_form_or_go_without(program: Program) -> Non
         assert status["logits_hash"] == fake_answer(b"A:abc", 5).logits_hash
         _, status = line.generate(b" abc ", max_tokens=5, flags=4)
         assert status["logits_hash"] == fake_answer(b" abc ", 5).logits_hash
+    finally:
+        board.close()
+
+
+def test_the_client_over_a_serial_port_asks_for_either(program: Program) -> None:
+    """`run --port --raw` is the client's `is_raw`; the answer is the firmware's, by its hash."""
+    with (
+        FakeBoard(FirmwareProcess([*program.command, "--serve"]), baud=1_000_000) as board,
+        SerialPort.open(board.port) as line,
+        Client(Link(line)) as client,
+    ):
+        for is_raw, prompt in ((False, b"A:abc"), (True, b" abc "), (False, b"A:abc")):
+            status = client.generate(" abc ", GenerateOptions(5, is_raw=is_raw))
+            assert status["logits_hash"] == fake_answer(prompt, 5).logits_hash
+
+
+def test_a_person_gets_the_form(program: Program) -> None:
+    """The line of 63 bytes shows the prefix: with it there is one token too many."""
+    board = Board([*program.command, "--serve", "--max-tokens", "5"])
+    try:
+        board.line.expect_text(b"\r\n> ")
+        assert typed(board, " abc ") == seen(b"A:abc")
+        assert typed(board, "x" * 62) == seen(b"A:" + b"x" * 62)
+        assert typed(board, "x" * 63)[0].startswith("the prompt has more than 64 tokens")
+    finally:
+        board.close()
+
+
+def test_a_person_goes_without_it_under_raw(program: Program) -> None:
+    board = Board([*program.command, "--serve", "--raw", "--max-tokens", "5"])
+    try:
+        board.line.expect_text(b"\r\n> ")
+        assert typed(board, " abc ") == seen(b" abc ")
+        assert typed(board, "x" * 63) == seen(b"x" * 63)
     finally:
         board.close()
 
