@@ -45,7 +45,7 @@ families: ## rewrite docs/families.md: every family's configurations against tra
 	@scripts/setup.sh oracle
 	@PYTHONPATH=tests $(PY) tests/oracle/make_family_table.py
 
-bench: ## count the instructions of kernels and tokenizer (QEMU plugin; exact, no quiet machine needed)
+bench: ## count the instructions of kernels and tokenizer under QEMU, fail above their limits; MB/s are only shown
 	@scripts/setup.sh test
 	@$(PY) benchmarks/kernel_count.py
 	@PYTHONPATH=tests/tokenizer $(PY) benchmarks/tokenizer_speed.py

@@ -1,12 +1,15 @@
-"""How fast the firmware's tokenizer encodes published vocabularies: bytes a second here, instructions a byte on two boards.
+"""How fast the firmware's tokenizer encodes published vocabularies: instructions a byte on two boards, bytes a second here.
 
-    PYTHONPATH=tests/tokenizer python benchmarks/tokenizer_speed.py      exit code 1 if a limit is exceeded
+    PYTHONPATH=tests/tokenizer python benchmarks/tokenizer_speed.py      exit code 1 if there are more instructions than a limit
+
+Bytes a second depend on the machine and what else it does; they are shown, and no limit is set for them.
 
 Needs gcc, aarch64-linux-gnu-gcc, the package qemu-user, and the vocabularies that scripts/setup.sh fetches.
 """
 
 from __future__ import annotations
 
+import operator
 import random
 import sys
 import tempfile
@@ -23,7 +26,6 @@ from colibri_build.target.board import Board, load_board
 from colibri_build.target.toolchain import COMMON_CFLAGS
 
 NAMES = ("gpt2", "mistral", "deepseek4", "qwen")
-LEAST_BYTES_A_SECOND = 5e6
 # board -> most instructions a byte of prose with the slowest vocabulary: what was reached with gcc 12, plus a tenth
 LIMITS = {"x86-64-v3": 530, "cortex-a53": 505}
 
@@ -67,9 +69,9 @@ def write_tables(name: str, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Prints one line for each vocabulary and text; 1 if one is slower than it has to be."""
+    """Prints one line for each vocabulary and text; 1 if prose takes more instructions than LIMITS allow."""
     boards = [load_board(name) for name in LIMITS]
-    worst = 0
+    exceeded = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plugin = build_plugin(folder)
@@ -84,13 +86,11 @@ def main() -> int:
                     instructions_a_byte(board, binary, plugin, path)
                     for board, binary in zip(boards, binaries, strict=True)
                 ]
-                slow = speed < LEAST_BYTES_A_SECOND or any(
-                    kind == "prose" and count > LIMITS[board.name] for board, count in zip(boards, counts, strict=True)
-                )
-                worst |= slow
+                too_many = kind == "prose" and any(map(operator.gt, counts, LIMITS.values()))
+                exceeded |= too_many
                 numbers = "  ".join(f"{count:6.1f}" for count in counts)
-                print(f"{vocabulary:12} {kind:8} {speed / 1e6:6.1f}  {numbers}{'  TOO SLOW' if slow else ''}")
-    return int(worst)
+                print(f"{vocabulary:12} {kind:8} {speed / 1e6:6.1f}  {numbers}{'  EXCEEDED' if too_many else ''}")
+    return int(exceeded)
 
 
 def instructions_a_byte(board: Board, binary: Path, plugin: Path, path: Path) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from real_vocabularies import QUICK, VOCABULARIES
@@ -62,3 +64,17 @@ def compare_damaged(firmware: Firmware, tokenizer: Tokenizer) -> None:
         except UnicodeDecodeError:
             expected = (INVALID_UTF8, [])
         assert firmware.encode(bytes(data)) == expected
+
+
+@pytest.mark.parametrize(("count", "code"), [(500.0, 0), (510.0, 1)])
+def test_the_benchmark_fails_for_instructions_and_never_for_time(
+    monkeypatch: pytest.MonkeyPatch, count: float, code: int
+) -> None:
+    """One byte a second on a machine that is busy is no fault; 510 instructions are too many for the Cortex-A53 alone."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    benchmark = importlib.import_module("tokenizer_speed")
+    for name in ("build_plugin", "write_tables", "compile_for"):
+        monkeypatch.setattr(benchmark, name, lambda *_: Path())
+    monkeypatch.setattr(benchmark, "run", lambda command: CompletedProcess(command, 0, "1\n"))
+    monkeypatch.setattr(benchmark, "instructions_a_byte", lambda *_: count)
+    assert benchmark.main() == code
