@@ -35,7 +35,8 @@ format: ## rewrite Python and C in the house style
 
 oracle: ## compare with transformers (a large download), make the goldens anew and fail if they differ
 	@scripts/setup.sh oracle
-	@$(PY) -m pytest -n 2 --dist worksteal -q tests/oracle
+	@$(PY) -m pytest -q tests/oracle/test_oracle.py
+	@$(PY) -m pytest -n 2 --dist worksteal -q tests/oracle --ignore tests/oracle/test_oracle.py
 
 goldens: ## rewrite tests/golden from transformers and the reference
 	@scripts/setup.sh oracle
