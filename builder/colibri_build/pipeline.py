@@ -42,6 +42,7 @@ from colibri_build.build_folder import (
     write_golden,
 )
 from colibri_build.checkpoint.reader import read_checkpoint
+from colibri_build.checkpoint.source import model_name
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
 from colibri_build.checkpoint.tokenizer_encode import encode_prompt, encode_text
 from colibri_build.compile.build import compile_tree
@@ -211,12 +212,13 @@ def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) ->
     events.stage(f"read {path}")
     model = read_checkpoint(path)
     cached = cache_folder() / "models" / f"{model.source}-{_quantize_key(model, choices)[:16]}"
+    folder = None
     if is_model_folder(cached):
         with suppress(PackError):  # damaged since: make it anew
-            return read_model_folder(cached)
-    folder, report = _quantize(model, cached, choices, events)
-    for row in report.taken_over:
-        events.note(row.line())
+            folder = read_model_folder(cached)
+    folder = folder or _quantize(model, cached, choices, events)[0]
+    for line in folder.provenance.get("taken_over", ()):
+        events.note(line)
     return folder
 
 
@@ -291,8 +293,7 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
     toolchain = resolve_toolchain(board, request.toolchain)
     if request.will_run:
         runner_for(board)
-    name = request.model.resolve().name.removesuffix(".gguf")
-    out = request.out or Path("build") / board.name.replace("/", "-") / name
+    out = request.out or Path("build") / board.name.replace("/", "-") / model_name(request.model)
     require_writable(out)
     folder, board, plan = plan_build(request, events)
     if folder.chat is not None and not request.chat:
@@ -400,11 +401,7 @@ def _write_records(result: BuildResult, request: BuildRequest) -> None:
         "builder": __version__,
         "model": result.folder.digest,
         "options": options_to_json(result.plan.options),
-        "toolchain": {
-            "name": result.toolchain.name,
-            "request": again,
-            "version": result.toolchain.version,
-        },
+        "toolchain": {"name": result.toolchain.name, "request": again, "version": result.toolchain.version},
     }
     write_whole(result.out / BUILD_FILE, json_bytes(record))
 

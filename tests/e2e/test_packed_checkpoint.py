@@ -47,7 +47,10 @@ def test_an_awq_folder_builds_for_a_board_and_answers_there(
 def test_the_group_size_of_the_users_is_another_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither a kept model nor the default may hide what --group-size asks for; awq is refused before it starts."""
+    """Neither a kept model nor the default may hide what --group-size asks for; awq is refused before it starts.
+
+    A kept model says like a new one what was taken over.
+    """
     run = runner(monkeypatch, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLIBRI_CACHE", str(tmp_path / "cache"))
@@ -59,7 +62,7 @@ def test_the_group_size_of_the_users_is_another_model(
         told.append("note: 24 of 24 packed expert tensors were taken over as they are" in err)
     sizes = [read_model_folder(kept).group_size for kept in (tmp_path / "cache" / "models").iterdir()]
     assert sorted(sizes) == [32, 64]
-    assert told == [True, True, False]  # the third is the first one's, kept
+    assert told == [True, True, True]  # the third is the first one's, kept
     (tmp_path / "text").write_text("turn the window on\n", encoding="utf-8")
     code, _, err = run("plan", "-b", "cortex-a53", "tiny", "--calibration", "text")
     assert code == 2
