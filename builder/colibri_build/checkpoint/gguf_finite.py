@@ -7,6 +7,8 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 from numpy.typing import NDArray
 
+from colibri_build.checkpoint.stored import MAPPED, bad_numbers
+
 Kind = GGMLQuantizationType
 # (byte, count) of a block's fp16 scales: all of its values are finite if these are, and none otherwise.
 _SCALES: dict[Kind, tuple[int, int]] = {
@@ -17,15 +19,13 @@ _SCALES: dict[Kind, tuple[int, int]] = {
     Kind.Q3_K: (108, 1),
     Kind.Q6_K: (208, 1),
 }
-_PLAIN = {Kind.F32: ("<u4", 0x7F800000), Kind.F16: ("<u2", 0x7C00), Kind.BF16: ("<u2", 0x7F80)}  # exponent: all ones
+_PLAIN = (Kind.F32, Kind.F16, Kind.BF16)
 
 
 def bad_values(stored: NDArray[np.uint8], kind: Kind) -> NDArray[np.bool_]:
     """Rows as they lie in the file [rows, bytes] -> which of their values, in order, are not finite."""
     if kind in _PLAIN:
-        layout, exponent = _PLAIN[kind]
-        bits = np.ascontiguousarray(stored).reshape(-1).view(layout)
-        return np.asarray((bits & exponent) == exponent)
+        return bad_numbers(np.ascontiguousarray(stored).reshape(-1).view(MAPPED[kind.name]), kind.name)
     if kind not in _SCALES:
         return np.asarray(~np.isfinite(dequantize(stored, kind)).reshape(-1))
     block, size = GGML_QUANT_SIZES[kind]

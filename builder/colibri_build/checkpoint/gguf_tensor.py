@@ -16,7 +16,7 @@ from colibri_build.artifacts import F32, GroupCodes
 from colibri_build.checkpoint.gguf_codes import BITS_OF, GROUP_SIZE, group_codes
 from colibri_build.checkpoint.gguf_finite import bad_values
 from colibri_build.checkpoint.gguf_header import GgufEntry
-from colibri_build.checkpoint.stored import Index, StoredTensor
+from colibri_build.checkpoint.stored import Index, StoredTensor, count_bad
 
 Rows = NDArray[np.int64]
 _PIECE = 1 << 20  # values that are dequantized at a time
@@ -76,13 +76,8 @@ class GgufTensor(StoredTensor):
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """Values that are NaN or infinite, by index of this tensor."""
         rows, step = self._rows(()).ravel(), max(1, _PIECE // self._cols)
-        count, first = 0, -1
-        for start in range(0, rows.size, step):
-            bad = self._bad(rows[start : start + step])
-            if first < 0 and bad.any():
-                first = start * self._cols + int(bad.argmax())
-            count += int(np.count_nonzero(bad))
-        return (count, tuple(int(i) for i in np.unravel_index(first, self.shape))) if count else None
+        starts = range(0, rows.size, step)
+        return count_bad(((start * self._cols, self._bad(rows[start : start + step])) for start in starts), self.shape)
 
     @property
     def _cols(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, GroupCodes
-from colibri_build.checkpoint.stored import Index, RawTensor, StoredTensor
+from colibri_build.checkpoint.stored import Index, RawTensor, StoredTensor, count_bad
 from colibri_build.errors import CheckpointError
 
 GROUP = 32
@@ -70,13 +71,9 @@ class Mxfp4Tensor(StoredTensor):
         """Looks at the values only where a scale makes some of them too large."""
         if int(np.max(_mapped(self.scales), initial=0)) < _OVERFLOWING:
             return None
-        count, first = 0, None
-        for expert in range(self.shape[0]):
-            bad = ~np.isfinite(self.load((expert,)))
-            if first is None and bad.any():
-                first = (expert, *(int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape)))
-            count += int(np.count_nonzero(bad))
-        return (count, first) if first else None
+        size = math.prod(self.shape[1:])
+        experts = range(self.shape[0])
+        return count_bad(((expert * size, ~np.isfinite(self.load((expert,)))) for expert in experts), self.shape)
 
     def _parts(self, index: Index) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
         """Doubled values [..., groups, 32] and the exponents [..., groups] of their powers of two."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, GroupCodes
-from colibri_build.checkpoint.stored import Index, RawTensor, StoredTensor
+from colibri_build.checkpoint.stored import Index, RawTensor, StoredTensor, count_bad
 
 I64 = NDArray[np.int64]
 U32 = NDArray[np.uint32]
@@ -69,15 +69,14 @@ class PackedMatrix(StoredTensor):
 
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """Values whose scale is NaN, infinite or beyond float32 when it is multiplied with a code."""
-        count, first = 0, None
-        for _, rows in _pieces(np.arange(self.shape[0]), self.shape[1]):
+        return count_bad(self._bad_pieces(), self.shape)
+
+    def _bad_pieces(self) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+        """(flat index, bad values) of the pieces that have any: only there are they spread over the inputs."""
+        for place, rows in _pieces(np.arange(self.shape[0]), self.shape[1]):
             bad = ~(np.abs(self._scales(rows)) <= _LARGEST_SCALE)
             if bad.any():
-                values = self._by_input(bad)
-                count += int(np.count_nonzero(values))
-                row, col = (int(i) for i in np.argwhere(values)[0])
-                first = first or (int(rows[row]), col)
-        return (count, first) if first else None
+                yield place.start * self.shape[1], self._by_input(bad)
 
     def codes(self, index: Index = ()) -> GroupCodes | None:
         """None for act-order, for groups of other sizes, and where a code, zero point or scale has no place in ours."""

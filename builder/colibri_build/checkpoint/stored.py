@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,26 @@ Index = tuple[int | slice | NDArray[np.int64], ...]  # picks experts and rows, n
 
 PLAIN_DTYPES = ("F32", "F16", "BF16")
 # How the values are mapped. bfloat16 is the upper half of a float32, and NumPy has no type for it.
-_MAPPED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+MAPPED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _EXPONENT = {"F32": 0x7F800000, "F16": 0x7C00, "BF16": 0x7F80}  # all ones: NaN or infinity
+
+
+def bad_numbers(flat: NDArray[Any], dtype: str) -> NDArray[np.bool_]:
+    """Which of some plain numbers, as they are mapped, are NaN or infinite."""
+    bits = flat.view(f"<u{flat.dtype.itemsize}")
+    return np.asarray((bits & _EXPONENT[dtype]) == _EXPONENT[dtype])
+
+
+def count_bad(
+    pieces: Iterable[tuple[int, NDArray[np.bool_]]], shape: tuple[int, ...]
+) -> tuple[int, tuple[int, ...]] | None:
+    """What `non_finite` says: from (flat index of its first value, which values are bad) of each piece, in order."""
+    count, first = 0, -1
+    for start, bad in pieces:
+        if first < 0 and bad.any():
+            first = start + int(bad.argmax())
+        count += int(np.count_nonzero(bad))
+    return (count, tuple(int(i) for i in np.unravel_index(first, shape))) if count else None
 
 
 @dataclass(frozen=True)
@@ -72,7 +91,7 @@ class RawTensor(StoredTensor):
 
     def mapped(self) -> NDArray[Any]:
         """The stored values, memory-mapped; bfloat16 as uint16 bits. Needs a supported dtype."""
-        return np.memmap(self.file, _MAPPED[self.dtype], "r", self.offset, self.shape)
+        return np.memmap(self.file, MAPPED[self.dtype], "r", self.offset, self.shape)
 
     def load(self, index: Index = ()) -> F32:
         """As float32, which is exact for every supported dtype."""
@@ -84,12 +103,7 @@ class RawTensor(StoredTensor):
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
         """Reads the file in pieces of 4M values."""
         flat = self.mapped().reshape(-1)
-        bits = flat.view(f"<u{flat.dtype.itemsize}")
-        mask = _EXPONENT[self.dtype]
-        count, first = 0, -1
-        for start in range(0, bits.size, 1 << 22):
-            bad = (bits[start : start + (1 << 22)] & mask) == mask
-            if first < 0 and bad.any():
-                first = start + int(bad.argmax())
-            count += int(np.count_nonzero(bad))
-        return (count, tuple(int(i) for i in np.unravel_index(first, self.shape))) if count else None
+        starts = range(0, flat.size, 1 << 22)
+        return count_bad(
+            ((start, bad_numbers(flat[start : start + (1 << 22)], self.dtype)) for start in starts), self.shape
+        )

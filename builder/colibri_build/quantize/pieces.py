@@ -29,17 +29,14 @@ class PieceWorkers:
     ) -> tuple[QuantizedTensor, list[PieceError]]:
         """`values` in the shape of `spec` -> the tensor, and its error by piece. Raises as `quantize_tensor` does."""
         matrix = values.reshape(spec.rows, spec.cols)
-        step = max(1, _WEIGHTS // spec.cols)
 
-        def piece(start: int) -> tuple[QuantizedTensor, PieceError]:
-            rows = slice(start, min(start + step, spec.rows))
-            part = TensorSpec(spec.name, spec.kind, rows.stop - rows.start, spec.cols)
+        def piece(rows: slice, part: TensorSpec) -> tuple[QuantizedTensor, PieceError]:
             clip = None if shrink is None else shrink[rows]
             tensor = quantize_tensor(part, matrix[rows], fmt, group_size, clip)
             stored = dequantize_tensor(tensor, group_size).reshape(matrix[rows].shape)
             return tensor, piece_error(matrix[rows], stored)
 
-        pieces = list(self._executor.map(piece, range(0, spec.rows, step)))
+        pieces = list(self._executor.map(piece, *_pieces_of(spec)))
         tensors = [tensor for tensor, _ in pieces]
         codes = np.concatenate([tensor.codes for tensor in tensors])
         scales = _joined([tensor.scales for tensor in tensors])
@@ -50,18 +47,15 @@ class PieceWorkers:
         """How far a tensor that is stored already is from `values`, in the shape of its spec, by piece."""
         spec = tensor.spec
         matrix = values.reshape(spec.rows, spec.cols)
-        step = max(1, _WEIGHTS // spec.cols)
 
-        def piece(start: int) -> PieceError:
-            rows = slice(start, min(start + step, spec.rows))
-            part = TensorSpec(spec.name, spec.kind, rows.stop - rows.start, spec.cols)
+        def piece(rows: slice, part: TensorSpec) -> PieceError:
             scales = None if tensor.scales is None else tensor.scales[rows]
             zeros = None if tensor.zeros is None else tensor.zeros[rows]
             part_tensor = QuantizedTensor(part, tensor.format, tensor.codes[rows], scales, zeros)
             stored = dequantize_tensor(part_tensor, group_size)
             return piece_error(matrix[rows], stored.reshape(matrix[rows].shape))
 
-        return list(self._executor.map(piece, range(0, spec.rows, step)))
+        return list(self._executor.map(piece, *_pieces_of(spec)))
 
 
 @contextmanager
@@ -69,6 +63,13 @@ def piece_workers() -> Iterator[PieceWorkers]:
     """As many threads as there are cores."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as executor:
         yield PieceWorkers(executor)
+
+
+def _pieces_of(spec: TensorSpec) -> tuple[list[slice], list[TensorSpec]]:
+    """Which rows each piece has, and what it would be as a tensor of its own."""
+    step = max(1, _WEIGHTS // spec.cols)
+    rows = [slice(start, min(start + step, spec.rows)) for start in range(0, spec.rows, step)]
+    return rows, [TensorSpec(spec.name, spec.kind, run.stop - run.start, spec.cols) for run in rows]
 
 
 def _joined(arrays: list[NDArray[Any] | None]) -> NDArray[Any] | None:
