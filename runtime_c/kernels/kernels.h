@@ -39,11 +39,21 @@ typedef struct {
     int16_t *low_sums;
 } Activation;
 
+/* One quantized input vector, and where its product goes (see matmul; a kernel reads each weight once for several
+ * columns). */
+typedef struct {
+    const Activation *x;
+    float *y;
+} Column;
+
 #define KERNEL_DECLARE(isa)                                                                                            \
     void quantize_activation_##isa(const float *x, int n, Activation *out);                                            \
     /* y[rows of panels first_panel .. last_panel-1] = W x; y is indexed by absolute row */                            \
     void matvec_w4_##isa(const Matrix *w, const Activation *x, float *y, int first_panel, int last_panel);             \
     void matvec_w8_##isa(const Matrix *w, const Activation *x, float *y, int first_panel, int last_panel);             \
+    /* columns[c].y[rows of the panels] = W columns[c].x, for every column the bits of matvec */                       \
+    void matmul_w4_##isa(const Matrix *w, const Column *columns, int n_columns, int first_panel, int last_panel);      \
+    void matmul_w8_##isa(const Matrix *w, const Column *columns, int n_columns, int first_panel, int last_panel);      \
     /* rows first_row .. last_row-1 of a row-major matrix, each a lane-sum dot product */                              \
     void matvec_f32_##isa(const Matrix *w, const float *x, float *y, int first_row, int last_row);                     \
     void matvec_f16_##isa(const Matrix *w, const float *x, float *y, int first_row, int last_row);                     \
