@@ -5,24 +5,19 @@
 #include "kernels/dot_lanes.h"
 #include "kernels/kernels.h"
 
-enum { MIX_VECTORS = 4 }; /* 32 elements of a head are accumulated in registers over all positions */
+enum { MIX_VECTORS = 8 }; /* up to 64 elements of a head are accumulated in registers over all positions */
 
 void LANES_KERNEL(attention_scores)(const float *q, const uint16_t *keys, float scale, float *scores, int head_dim,
                                     int n_positions) {
     const size_t stride = (size_t)head_dim;
     int p = 0;
-    for (; p + DOT_ROWS <= n_positions; p += DOT_ROWS) {
-        dot_rows_f16(keys + (size_t)p * stride, q, head_dim, DOT_ROWS, scores + p);
-        for (int r = 0; r < DOT_ROWS; r++)
-            scores[p + r] = scores[p + r] * scale;
-    }
-    for (; p < n_positions; p++) {
-        dot_rows_f16(keys + (size_t)p * stride, q, head_dim, 1, scores + p);
-        scores[p] = scores[p] * scale;
-    }
+    for (; p + DOT_ROWS <= n_positions; p += DOT_ROWS)
+        dot_rows_f16(keys + (size_t)p * stride, q, head_dim, DOT_ROWS, scale, scores + p);
+    for (; p < n_positions; p++)
+        dot_rows_f16(keys + (size_t)p * stride, q, head_dim, 1, scale, scores + p);
 }
 
-/* Elements 0 .. n_vectors*LANES-1 of out; n_vectors is a constant, 1 or MIX_VECTORS. */
+/* Elements 0 .. n_vectors*LANES-1 of out; n_vectors is a constant, at most MIX_VECTORS. */
 ALWAYS_INLINE void mix_vectors(const float *weights, const uint16_t *values, size_t stride, Lanes total, float *out,
                                int n_positions, int n_vectors) {
     Lanes sums[MIX_VECTORS];
@@ -53,6 +48,8 @@ void LANES_KERNEL(attention_mix)(const float *weights, const uint16_t *values, f
     int i = 0;
     for (; i + MIX_VECTORS * LANES <= head_dim; i += MIX_VECTORS * LANES)
         mix_vectors(weights, values + i, stride, divisor, out + i, n_positions, MIX_VECTORS);
+    for (; i + MIX_VECTORS / 2 * LANES <= head_dim; i += MIX_VECTORS / 2 * LANES)
+        mix_vectors(weights, values + i, stride, divisor, out + i, n_positions, MIX_VECTORS / 2);
     for (; i + LANES <= head_dim; i += LANES)
         mix_vectors(weights, values + i, stride, divisor, out + i, n_positions, 1);
     if (i < head_dim)

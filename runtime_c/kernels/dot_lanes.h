@@ -12,8 +12,17 @@ ALWAYS_INLINE Lanes lanes_load_f16_some(const uint16_t *p, int n) {
     return lanes_load_f16(padded);
 }
 
-/* out[r] = dot(rows + r*cols, x) for r < n_rows; n_rows is a constant, 1 or DOT_ROWS. */
-ALWAYS_INLINE void dot_rows_f32(const float *rows, const float *x, int cols, int n_rows, float *out) {
+/* out[r] = the tree of sums[r] times factor, r < n_rows. */
+ALWAYS_INLINE void store_dots(float *out, const Lanes sums[DOT_ROWS], int n_rows, float factor) {
+    if (n_rows == DOT_ROWS)
+        lanes_store_four_trees(out, sums, factor);
+    else
+        *out = lanes_tree(sums[0]) * factor;
+}
+
+/* out[r] = dot(rows + r*cols, x) * factor for r < n_rows; n_rows is a constant, 1 or DOT_ROWS; a constant factor of 1
+ * costs nothing. */
+ALWAYS_INLINE void dot_rows_f32(const float *rows, const float *x, int cols, int n_rows, float factor, float *out) {
     Lanes sums[DOT_ROWS];
     int i = 0;
     for (int r = 0; r < n_rows; r++)
@@ -27,12 +36,11 @@ ALWAYS_INLINE void dot_rows_f32(const float *rows, const float *x, int cols, int
         const Lanes weights = lanes_load_some(rows + (size_t)r * (size_t)cols + i, cols - i);
         sums[r] = lanes_add(sums[r], lanes_mul(weights, lanes_load_some(x + i, cols - i)));
     }
-    for (int r = 0; r < n_rows; r++)
-        out[r] = lanes_tree(sums[r]);
+    store_dots(out, sums, n_rows, factor);
 }
 
 /* As dot_rows_f32, for fp16 rows. */
-ALWAYS_INLINE void dot_rows_f16(const uint16_t *rows, const float *x, int cols, int n_rows, float *out) {
+ALWAYS_INLINE void dot_rows_f16(const uint16_t *rows, const float *x, int cols, int n_rows, float factor, float *out) {
     Lanes sums[DOT_ROWS];
     int i = 0;
     for (int r = 0; r < n_rows; r++)
@@ -46,8 +54,7 @@ ALWAYS_INLINE void dot_rows_f16(const uint16_t *rows, const float *x, int cols, 
         const Lanes weights = lanes_load_f16_some(rows + (size_t)r * (size_t)cols + i, cols - i);
         sums[r] = lanes_add(sums[r], lanes_mul(weights, lanes_load_some(x + i, cols - i)));
     }
-    for (int r = 0; r < n_rows; r++)
-        out[r] = lanes_tree(sums[r]);
+    store_dots(out, sums, n_rows, factor);
 }
 
 #endif

@@ -85,6 +85,16 @@ ALWAYS_INLINE float lanes_tree(Lanes v) {
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+/* p[r] = lanes_tree(v[r]) * factor, r < 4; the same additions. */
+ALWAYS_INLINE void lanes_store_four_trees(float *p, const Lanes v[4], float factor) {
+    __m128 four[4];
+    for (int r = 0; r < 4; r++)
+        four[r] = _mm_add_ps(_mm256_castps256_ps128(v[r]), _mm256_extractf128_ps(v[r], 1));
+    const __m128 front = _mm_add_ps(_mm_movelh_ps(four[0], four[1]), _mm_movehl_ps(four[1], four[0]));
+    const __m128 back = _mm_add_ps(_mm_movelh_ps(four[2], four[3]), _mm_movehl_ps(four[3], four[2]));
+    _mm_storeu_ps(p, _mm_mul_ps(_mm_hadd_ps(front, back), _mm_set1_ps(factor)));
+}
+
 /* 8 fp16 values widened. */
 ALWAYS_INLINE Lanes lanes_load_f16(const uint16_t *p) {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));

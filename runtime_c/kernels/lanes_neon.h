@@ -95,6 +95,23 @@ ALWAYS_INLINE float lanes_tree(Lanes v) {
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
+/* Elements 0, 1 of a and of b plus their elements 2, 3. */
+ALWAYS_INLINE float32x4_t add_halves(float32x4_t a, float32x4_t b) {
+    const float64x2_t wide_a = vreinterpretq_f64_f32(a);
+    const float64x2_t wide_b = vreinterpretq_f64_f32(b);
+    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(wide_a, wide_b)),
+                     vreinterpretq_f32_f64(vzip2q_f64(wide_a, wide_b)));
+}
+
+/* p[r] = lanes_tree(v[r]) * factor, r < 4; the same additions. */
+ALWAYS_INLINE void lanes_store_four_trees(float *p, const Lanes v[4], float factor) {
+    float32x4_t four[4];
+    for (int r = 0; r < 4; r++)
+        four[r] = vaddq_f32(v[r].low, v[r].high);
+    const float32x4_t sums = vpaddq_f32(add_halves(four[0], four[1]), add_halves(four[2], four[3]));
+    vst1q_f32(p, vmulq_n_f32(sums, factor));
+}
+
 /* 8 fp16 values widened. */
 ALWAYS_INLINE Lanes lanes_load_f16(const uint16_t *p) {
     const float16x8_t halves = vreinterpretq_f16_u16(vld1q_u16(p));

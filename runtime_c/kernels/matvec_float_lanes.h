@@ -10,9 +10,9 @@ void LANES_KERNEL(matvec_f32)(const Matrix *w, const float *x, float *y, int fir
     const size_t cols = (size_t)w->cols;
     int row = first_row;
     for (; row + DOT_ROWS <= last_row; row += DOT_ROWS)
-        dot_rows_f32(weights + (size_t)row * cols, x, w->cols, DOT_ROWS, y + row);
+        dot_rows_f32(weights + (size_t)row * cols, x, w->cols, DOT_ROWS, 1.0f, y + row);
     for (; row < last_row; row++)
-        dot_rows_f32(weights + (size_t)row * cols, x, w->cols, 1, y + row);
+        dot_rows_f32(weights + (size_t)row * cols, x, w->cols, 1, 1.0f, y + row);
 }
 
 void LANES_KERNEL(matvec_f16)(const Matrix *w, const float *x, float *y, int first_row, int last_row) {
@@ -20,9 +20,9 @@ void LANES_KERNEL(matvec_f16)(const Matrix *w, const float *x, float *y, int fir
     const size_t cols = (size_t)w->cols;
     int row = first_row;
     for (; row + DOT_ROWS <= last_row; row += DOT_ROWS)
-        dot_rows_f16(weights + (size_t)row * cols, x, w->cols, DOT_ROWS, y + row);
+        dot_rows_f16(weights + (size_t)row * cols, x, w->cols, DOT_ROWS, 1.0f, y + row);
     for (; row < last_row; row++)
-        dot_rows_f16(weights + (size_t)row * cols, x, w->cols, 1, y + row);
+        dot_rows_f16(weights + (size_t)row * cols, x, w->cols, 1, 1.0f, y + row);
 }
 
 #endif
