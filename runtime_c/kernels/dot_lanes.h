@@ -5,6 +5,9 @@
 
 enum { DOT_ROWS = 4 };
 
+/* A loop over rows that stays a loop would keep their sums in memory. */
+#define UNROLL_ROWS _Pragma("GCC unroll 4")
+
 /* 1 <= n <= 7 fp16 values widened, the other lanes 0; touches only those values. */
 ALWAYS_INLINE Lanes lanes_load_f16_some(const uint16_t *p, int n) {
     uint16_t padded[LANES] = {0};
@@ -32,9 +35,13 @@ ALWAYS_INLINE void dot_rows_f32(const float *rows, const float *x, int cols, int
         for (int r = 0; r < n_rows; r++)
             sums[r] = lanes_add(sums[r], lanes_mul(lanes_load(rows + (size_t)r * (size_t)cols + i), inputs));
     }
-    for (int r = 0; r < n_rows && i < cols; r++) {
-        const Lanes weights = lanes_load_some(rows + (size_t)r * (size_t)cols + i, cols - i);
-        sums[r] = lanes_add(sums[r], lanes_mul(weights, lanes_load_some(x + i, cols - i)));
+    if (i < cols) {
+        const Lanes inputs = lanes_load_some(x + i, cols - i);
+        UNROLL_ROWS
+        for (int r = 0; r < n_rows; r++) {
+            const Lanes weights = lanes_load_some(rows + (size_t)r * (size_t)cols + i, cols - i);
+            sums[r] = lanes_add(sums[r], lanes_mul(weights, inputs));
+        }
     }
     store_dots(out, sums, n_rows, factor);
 }
@@ -50,9 +57,13 @@ ALWAYS_INLINE void dot_rows_f16(const uint16_t *rows, const float *x, int cols, 
         for (int r = 0; r < n_rows; r++)
             sums[r] = lanes_add(sums[r], lanes_mul(lanes_load_f16(rows + (size_t)r * (size_t)cols + i), inputs));
     }
-    for (int r = 0; r < n_rows && i < cols; r++) {
-        const Lanes weights = lanes_load_f16_some(rows + (size_t)r * (size_t)cols + i, cols - i);
-        sums[r] = lanes_add(sums[r], lanes_mul(weights, lanes_load_some(x + i, cols - i)));
+    if (i < cols) {
+        const Lanes inputs = lanes_load_some(x + i, cols - i);
+        UNROLL_ROWS
+        for (int r = 0; r < n_rows; r++) {
+            const Lanes weights = lanes_load_f16_some(rows + (size_t)r * (size_t)cols + i, cols - i);
+            sums[r] = lanes_add(sums[r], lanes_mul(weights, inputs));
+        }
     }
     store_dots(out, sums, n_rows, factor);
 }
