@@ -1,8 +1,8 @@
 #include <string.h>
-#include <time.h>
 
 #include "app/answer.h"
 #include "app/chat.h"
+#include "app/deadline.h"
 #include "app/generate.h"
 #include "app/interrupt.h"
 #include "app/modes.h"
@@ -24,12 +24,6 @@ static Latencies plain;
 #if TRACE_COMPILED
 static Latencies traced; /* of the tokens that were recorded */
 #endif
-
-static int64_t now_ns(void) {
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
 
 /* Shell sort: the C library's qsort may allocate. */
 static void sort_ascending(int64_t *x, int n) {
@@ -119,23 +113,34 @@ static void print_figure(const char *name, int64_t value, const char *unit) {
     write_text(&out, "\n");
 }
 
-static void print_timing(const Timing *timing, int n_prompt) {
-    int64_t total = timing->total_us > 0 ? timing->total_us : 1;
-    int64_t milli_per_s = (int64_t)timing->n_tokens * 1000000000 / total;
+/* n tokens in `us` microseconds, as tokens a second with three decimals. */
+static void print_speed(const char *name, int64_t n, int64_t us) {
+    int64_t milli_per_s = n * 1000000000 / (us > 0 ? us : 1);
     char fraction[4] = {(char)('0' + milli_per_s / 100 % 10), (char)('0' + milli_per_s / 10 % 10),
                         (char)('0' + milli_per_s % 10), '\0'};
-    print_figure("prompt tokens   ", n_prompt, "");
-    print_figure("prompt time     ", timing->prefill_us, " us");
-    print_figure("decode tokens   ", timing->n_tokens, "");
-    write_text(&out, "decode speed    ");
+    write_text(&out, name);
     write_integer(&out, milli_per_s / 1000);
     write_text(&out, ".");
     write_text(&out, fraction);
     write_text(&out, " tokens/s\n");
+}
+
+static void print_timing(const Report *report) {
+    const Timing *timing = &report->timing;
+    print_figure("prompt tokens   ", report->n_prompt_tokens, "");
+    print_figure("prompt time     ", timing->prefill_us, " us");
+    print_speed("prompt speed    ", report->n_prompt_tokens, timing->prefill_us);
+    print_figure("decode tokens   ", timing->n_tokens, "");
+    print_speed("decode speed    ", timing->n_tokens, timing->total_us);
     print_figure("latency median  ", timing->median_us, " us");
     print_figure("latency p99     ", timing->p99_us, " us");
     print_figure("latency maximum ", timing->max_us, " us");
     print_figure("latency std     ", timing->std_us, " us");
+    if (report->deadline.limit_us > 0) {
+        print_figure("over deadline   ", report->deadline.n_late, "");
+    }
+    print_figure("decode faults   ", timing->major_faults, " major");
+    print_figure("                ", timing->minor_faults, " minor");
 #if TRACE_COMPILED
     if (timing->n_traced > 0) {
         print_figure("recorded tokens ", timing->n_traced, " more");
@@ -146,7 +151,11 @@ static void print_timing(const Timing *timing, int n_prompt) {
 
 /* Times n_tokens greedy tokens after the prompt, ends of sequence ignored. */
 static colibri_status decode(int n_tokens, Report *report) {
-    int64_t before = now_ns();
+    Timing *timing = &report->timing;
+    int64_t major = 0;
+    int64_t minor = 0;
+    report_count_page_faults(&major, &minor);
+    int64_t before = deadline_now_ns();
     for (int n = 0; n < n_tokens && report->stop == STOP_NONE; n++) {
         Latencies *latencies = latencies_of(n);
         int token = 0;
@@ -157,14 +166,18 @@ static colibri_status decode(int n_tokens, Report *report) {
         if (status != COLIBRI_OK) {
             return status;
         }
-        int64_t after = now_ns();
+        int64_t after = deadline_now_ns();
         add_latency(latencies, after - before);
+        deadline_note(after - before, report);
         before = after;
         if (interrupted()) {
             report->stop = STOP_INTERRUPTED;
         }
     }
-    summarise_all(&report->timing);
+    report_count_page_faults(&timing->major_faults, &timing->minor_faults);
+    timing->major_faults -= major;
+    timing->minor_faults -= minor;
+    summarise_all(timing);
     return COLIBRI_OK;
 }
 
@@ -185,9 +198,9 @@ colibri_status run_bench(const Options *options, Report *report) {
                             "--bench %d: the embedded prompt leaves %d of %d positions; try --bench %d",
                             options->n_bench_tokens, room, options->context, room);
     }
-    int64_t start = now_ns();
+    int64_t start = deadline_now_ns();
     status = feed_prompt(&prompt, NULL, report);
-    report->timing.prefill_us = (now_ns() - start) / 1000;
+    report->timing.prefill_us = (deadline_now_ns() - start) / 1000;
     if (status == COLIBRI_OK && report->stop == STOP_NONE) {
         status = decode(options->n_bench_tokens, report);
     }
@@ -197,6 +210,6 @@ colibri_status run_bench(const Options *options, Report *report) {
     if (report->stop == STOP_NONE) {
         report->stop = STOP_LENGTH;
     }
-    print_timing(&report->timing, prompt.n_ids);
+    print_timing(report);
     return answer_flush(report);
 }

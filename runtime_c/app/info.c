@@ -3,6 +3,7 @@
 #include "app/modes.h"
 #include "app/output.h"
 #include "app/tracing.h"
+#include "app/tuning.h"
 #include "store/model_tables.h"
 
 #if defined(__clang__)
@@ -109,6 +110,8 @@ void write_info(Writer *writer) {
     print_number(writer, "context", MODEL_CONTEXT);
     print_number(writer, "max_threads", MODEL_MAX_THREADS);
     print_number(writer, "default_threads", BOARD_DEFAULT_THREADS);
+    print_key(writer, "run_options");
+    tuning_write_names(writer);
 #if TRACE_COMPILED
     print_key(writer, "debug");
     trace_print_names(writer);

@@ -2,6 +2,7 @@
 #include "app/answer.h"
 #include "app/interrupt.h"
 #include "app/modes.h"
+#include "app/tuning.h"
 #include "port/pid1.h"
 #include "serve/serve.h"
 #include "tokenizer/tokenizer.h"
@@ -51,12 +52,15 @@ static colibri_status run(const Options *options, Report *report) {
         return report_fault(report, COLIBRI_E_IO, "a token of %zu bytes; this program holds %d: report this fault",
                             tokenizer_max_piece_bytes, (int)ANSWER_PIECE_BYTES);
     }
+    tuning_before_threads(&options->tuning, &report->tuning);
     colibri_status status = colibri_open(options->n_threads);
     if (status != COLIBRI_OK) {
         return report_fault(report, status, "cannot start %d threads; try --threads 1", options->n_threads);
     }
     report->threads = options->n_threads;
     report->context = options->context;
+    report->deadline.limit_us = options->deadline_us;
+    tuning_with_threads(&options->tuning, &report->tuning);
 #if TRACE_COMPILED
     status = trace_start(&options->trace, report);
     if (status != COLIBRI_OK) {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/deadline.h"
 #include "app/numbers.h"
 #include "app/output.h"
 #include "board_config.h"
@@ -21,6 +22,12 @@ typedef enum {
     OPTION_RAW,
     OPTION_CONSOLE,
     OPTION_BAUD,
+    OPTION_DEADLINE,
+    OPTION_LOCK_MEMORY,
+    OPTION_PREFAULT,
+    OPTION_HUGE_PAGES,
+    OPTION_PIN,
+    OPTION_REALTIME,
 #if TRACE_COMPILED
     OPTION_TRACE,
     OPTION_TRACE_FD,
@@ -74,6 +81,13 @@ static const OptionSpec specs[] = {
     {"console", "PATH", OPTION_CONSOLE, MODE_NONE, SERVING,
      "terminal to serve on (default: standard input and output)"},
     {"baud", "N", OPTION_BAUD, MODE_NONE, SERVING, "its speed (default: as it is)"},
+    {"deadline-ms", "T", OPTION_DEADLINE, MODE_NONE, GENERATING | SERVING | IN(MODE_BENCH),
+     "report every token that takes longer than T milliseconds"},
+    {"lock-memory", NULL, OPTION_LOCK_MEMORY, MODE_NONE, COMPUTING | SERVING, "keep all memory in RAM"},
+    {"prefault", NULL, OPTION_PREFAULT, MODE_NONE, COMPUTING | SERVING, "map all memory before the first token"},
+    {"huge-pages", NULL, OPTION_HUGE_PAGES, MODE_NONE, COMPUTING | SERVING, "copy the weights to huge pages first"},
+    {"pin", "CPUS", OPTION_PIN, MODE_NONE, COMPUTING | SERVING, "one CPU a thread: 0,1 or 0-3"},
+    {"realtime", "N", OPTION_REALTIME, MODE_NONE, COMPUTING | SERVING, "run first in, first out, at priority 1 .. 99"},
 #if TRACE_COMPILED
     {"trace", "HOW", OPTION_TRACE, MODE_NONE, COMPUTING, "write the records as text (default) or binary, or off"},
     {"trace-fd", "N", OPTION_TRACE_FD, MODE_NONE, COMPUTING, "descriptor that they go to (default 2)"},
@@ -215,6 +229,21 @@ static colibri_status set_option(const OptionSpec *spec, const char *text, Optio
         break;
     case OPTION_BAUD:
         return baud_value(spec, text, options, report);
+    case OPTION_DEADLINE:
+        return deadline_value(text, &options->deadline_us, report);
+    case OPTION_LOCK_MEMORY:
+        options->tuning.locks_memory = true;
+        break;
+    case OPTION_PREFAULT:
+        options->tuning.prefaults = true;
+        break;
+    case OPTION_HUGE_PAGES:
+        options->tuning.uses_huge_pages = true;
+        break;
+    case OPTION_PIN:
+        return pin_value(text, &options->tuning, report);
+    case OPTION_REALTIME:
+        return integer_value(spec, text, 1, MOST_PRIORITY, &options->tuning.priority, report);
 #if TRACE_COMPILED
     case OPTION_TRACE:
         return trace_output_value(text, &options->trace, report);
@@ -293,7 +322,7 @@ colibri_status options_parse(int argc, char **argv, Options *options, Report *re
                                 mode_option_name(options->mode));
         }
     }
-    return COLIBRI_OK;
+    return tuning_check(&options->tuning, options->n_threads, report);
 }
 
 void options_print_help(void) {

@@ -7,6 +7,7 @@
 
 #include "app/report.h"
 #include "app/tracing.h"
+#include "app/tuning.h"
 
 /* What the program is asked to do: exactly one. */
 typedef enum {
@@ -36,6 +37,8 @@ typedef struct {
     bool is_raw;         /* prompts are not put into the chat form (MODEL_CHAT) */
     const char *console; /* MODE_SERVE: a terminal's name; NULL: the standard streams */
     int baud;            /* its speed; 0: as it is */
+    int64_t deadline_us; /* of a token; 0: none */
+    Tuning tuning;
 #if TRACE_COMPILED
     TraceOptions trace;
 #endif

@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "app/deadline.h"
 #include "app/tracing.h"
+#include "app/tuning.h"
 #include "sample/sampler.h"
 
 static bool shows_page_faults = false;
 
-/* Page faults of this process so far: with a read from the storage, and without. */
-static void count_page_faults(int64_t *major, int64_t *minor) {
+void report_count_page_faults(int64_t *major, int64_t *minor) {
     struct rusage usage;
     *major = *minor = 0;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
@@ -24,7 +25,15 @@ void report_init(Report *report) {
     memset(report, 0, sizeof *report);
     report->logits_hash = LOGITS_HASH_START;
     report->fault_layer = -1;
-    count_page_faults(&report->major_faults_before, &report->minor_faults_before);
+    report_count_page_faults(&report->major_faults_before, &report->minor_faults_before);
+}
+
+void report_init_answer(Report *answer, const Report *run) {
+    report_init(answer);
+    answer->threads = run->threads;
+    answer->context = run->context;
+    answer->deadline.limit_us = run->deadline.limit_us;
+    answer->n_prompts = 1;
 }
 
 void report_show_page_faults(void) {
@@ -58,6 +67,7 @@ void report_add(Report *sum, const Report *one) {
     sum->n_prompts++;
     sum->n_prompt_tokens += one->n_prompt_tokens;
     sum->n_tokens += one->n_tokens;
+    deadline_add(&sum->deadline, &one->deadline);
     sum->logits_hash = sum->logits_hash * LOGITS_HASH_FACTOR + one->logits_hash;
     if (one->stop == STOP_INTERRUPTED) {
         sum->stop = STOP_INTERRUPTED;
@@ -117,7 +127,7 @@ const char *report_stop_name(Stop stop) {
     return names[stop];
 }
 
-static void print_key_integer(Writer *writer, const char *key, int64_t value) {
+void report_write_integer(Writer *writer, const char *key, int64_t value) {
     write_text(writer, ",\"");
     write_text(writer, key);
     write_text(writer, "\":");
@@ -146,16 +156,18 @@ static void print_ids(Writer *writer, const Report *report) {
 static void print_timing(Writer *writer, const Timing *timing) {
     write_text(writer, ",\"bench\":{\"tokens\":");
     write_integer(writer, timing->n_tokens);
-    print_key_integer(writer, "prefill_us", timing->prefill_us);
-    print_key_integer(writer, "total_us", timing->total_us);
-    print_key_integer(writer, "median_us", timing->median_us);
-    print_key_integer(writer, "p99_us", timing->p99_us);
-    print_key_integer(writer, "max_us", timing->max_us);
-    print_key_integer(writer, "std_us", timing->std_us);
+    report_write_integer(writer, "prefill_us", timing->prefill_us);
+    report_write_integer(writer, "total_us", timing->total_us);
+    report_write_integer(writer, "median_us", timing->median_us);
+    report_write_integer(writer, "p99_us", timing->p99_us);
+    report_write_integer(writer, "max_us", timing->max_us);
+    report_write_integer(writer, "std_us", timing->std_us);
+    report_write_integer(writer, "major_faults", timing->major_faults);
+    report_write_integer(writer, "minor_faults", timing->minor_faults);
 #if TRACE_COMPILED
     if (timing->n_traced > 0) {
-        print_key_integer(writer, "traced_tokens", timing->n_traced);
-        print_key_integer(writer, "traced_median_us", timing->traced_median_us);
+        report_write_integer(writer, "traced_tokens", timing->n_traced);
+        report_write_integer(writer, "traced_median_us", timing->traced_median_us);
     }
 #endif
     write_text(writer, "}");
@@ -164,25 +176,25 @@ static void print_timing(Writer *writer, const Timing *timing) {
 static void print_page_faults(Writer *writer, const Report *report) {
     int64_t major = 0;
     int64_t minor = 0;
-    count_page_faults(&major, &minor);
-    print_key_integer(writer, "major_faults", major - report->major_faults_before);
-    print_key_integer(writer, "minor_faults", minor - report->minor_faults_before);
+    report_count_page_faults(&major, &minor);
+    report_write_integer(writer, "major_faults", major - report->major_faults_before);
+    report_write_integer(writer, "minor_faults", minor - report->minor_faults_before);
 }
 
 void report_write(Writer *writer, const Report *report) {
     write_text(writer, "{\"status\":");
     write_json_text(writer, ended_by_signal(report) ? "interrupted" : colibri_status_name(report->status));
-    print_key_integer(writer, "exit_code", report_exit_code(report));
-    print_key_integer(writer, "prompts", report->n_prompts);
-    print_key_integer(writer, "failed", report->n_failed);
-    print_key_integer(writer, "prompt_tokens", report->n_prompt_tokens);
-    print_key_integer(writer, "tokens", report->n_tokens);
+    report_write_integer(writer, "exit_code", report_exit_code(report));
+    report_write_integer(writer, "prompts", report->n_prompts);
+    report_write_integer(writer, "failed", report->n_failed);
+    report_write_integer(writer, "prompt_tokens", report->n_prompt_tokens);
+    report_write_integer(writer, "tokens", report->n_tokens);
     print_ids(writer, report);
     print_key_hash(writer, "logits_hash", report->logits_hash);
     write_text(writer, ",\"stop\":");
     write_json_text(writer, report_stop_name(report->stop));
-    print_key_integer(writer, "threads", report->threads);
-    print_key_integer(writer, "context", report->context);
+    report_write_integer(writer, "threads", report->threads);
+    report_write_integer(writer, "context", report->context);
     if (report->has_expected_hash) {
         print_key_hash(writer, "expected_hash", report->expected_hash);
     }
@@ -192,11 +204,13 @@ void report_write(Writer *writer, const Report *report) {
     if (shows_page_faults || report->timing.n_tokens > 0) {
         print_page_faults(writer, report);
     }
+    deadline_write(writer, &report->deadline);
+    tuning_write(writer, &report->tuning);
 #if TRACE_COMPILED
     trace_print_counts(writer);
 #endif
     if (report->fault_layer >= 0) {
-        print_key_integer(writer, "layer", report->fault_layer);
+        report_write_integer(writer, "layer", report->fault_layer);
     }
     if (report->message[0] != '\0') {
         write_text(writer, ",\"message\":");
@@ -216,6 +230,7 @@ void report_print(const Report *report, const char *prefix) {
     if (report->message[0] != '\0' && !report->message_was_shown) {
         print_message(report);
     }
+    deadline_print(&report->deadline);
     write_text(&err, prefix);
     write_text(&err, " ");
     report_write(&err, report);

@@ -3,6 +3,7 @@
 
 #include "app/answer.h"
 #include "app/chat.h"
+#include "app/deadline.h"
 #include "app/generate.h"
 #include "app/lines.h"
 #include "app/modes.h"
@@ -11,12 +12,27 @@
 static Prompt prompt;
 static Report one_report; /* of the current line of --stdin */
 
+static Report *answer_report; /* of the prompt that is being answered */
+
+/* The writing of an answer is not part of its tokens' time. */
+static colibri_status hand_out(int token) {
+    deadline_end(answer_report);
+    colibri_status status = answer_token(token);
+    deadline_start(answer_report);
+    return status;
+}
+
 /* Answers `prompt`. Random numbers start anew, so an answer does not depend on the prompts before it. */
 static colibri_status answer_prompt(const Options *options, AnswerStyle style, Report *report) {
-    Generation how = {.max_tokens = options->max_tokens, .context = options->context, .on_token = answer_token};
+    Generation how = {.max_tokens = options->max_tokens, .context = options->context, .on_token = hand_out};
     sampler_init(options->temperature, options->top_p, options->seed);
     answer_begin(options->prints_ids ? ANSWER_IDS : style, report);
+    answer_report = report;
+    deadline_reset();
     colibri_status status = generate(&prompt, &how, report);
+    if (report->stop == STOP_EOS) { /* a token that nobody is handed */
+        deadline_end(report);
+    }
     colibri_status written = answer_end();
     return status != COLIBRI_OK ? status : written;
 }
@@ -61,10 +77,7 @@ colibri_status run_stdin(const Options *options, Report *report) {
         if (result == LINE_FAILED) {
             return report_fault(report, COLIBRI_E_IO, "cannot read standard input: %s", strerror(errno));
         }
-        report_init(&one_report);
-        one_report.threads = report->threads;
-        one_report.context = report->context;
-        one_report.n_prompts = 1;
+        report_init_answer(&one_report, report);
         colibri_status status = answer_line(options, result, line, length);
         one_report.n_failed = one_report.status != COLIBRI_OK;
         report_print(&one_report, "COLIBRI_ANSWER");

@@ -31,7 +31,7 @@ static struct {
           .job_done = PTHREAD_COND_INITIALIZER,
           .n_threads = 1};
 
-static pthread_t workers[MODEL_MAX_THREADS];
+static pthread_t threads[MODEL_MAX_THREADS];
 static int worker_index[MODEL_MAX_THREADS];
 static atomic_uint taken[MODEL_MAX_THREADS]; /* the last job of which this share was taken */
 
@@ -168,10 +168,11 @@ colibri_status threads_start(int n_threads) {
         atomic_store(&taken[share], 0);
     }
     team.n_threads = 1;
+    threads[0] = pthread_self();
     while (failed == 0 && team.n_threads < n_threads) {
         int thread = team.n_threads;
         worker_index[thread] = thread;
-        failed = pthread_create(&workers[thread], &attributes, worker_main, &worker_index[thread]);
+        failed = pthread_create(&threads[thread], &attributes, worker_main, &worker_index[thread]);
         if (failed == 0) {
             team.n_threads++;
         }
@@ -190,7 +191,15 @@ void threads_stop(void) {
         (void)announce();
     }
     for (int thread = 1; thread < team.n_threads; thread++) {
-        pthread_join(workers[thread], NULL);
+        pthread_join(threads[thread], NULL);
     }
     team.n_threads = 1;
+}
+
+int threads_count(void) {
+    return team.n_threads;
+}
+
+pthread_t threads_handle(int thread) {
+    return threads[thread];
 }

@@ -2,6 +2,8 @@
 #ifndef COLIBRI_THREADS_H
 #define COLIBRI_THREADS_H
 
+#include <pthread.h>
+
 #include "colibri.h"
 
 /* Computes items begin .. end-1. Must not call threads_run. */
@@ -11,6 +13,10 @@ typedef void (*ThreadWork)(void *argument, int begin, int end);
  * one cannot be started. */
 COLIBRI_MUST_CHECK colibri_status threads_start(int n_threads);
 void threads_stop(void);
+
+/* The team's threads, the caller of threads_start, number 0, included. It must run already. */
+int threads_count(void);
+pthread_t threads_handle(int thread);
 
 /* Runs work over 0 .. n_items-1, one share a thread; returns when all of it is done. Who gets no core soon enough loses
  * its share to another thread, the caller included. */

@@ -2,6 +2,7 @@
 
 #include "app/answer.h"
 #include "app/chat.h"
+#include "app/deadline.h"
 #include "app/generate.h"
 #include "app/interrupt.h"
 #include "sample/sampler.h"
@@ -34,21 +35,14 @@ void job_init(const Options *options, Report *run_sum) {
     sum = run_sum;
 }
 
-static void begin_report(void) {
-    report_init(&report);
-    report.threads = sum->threads;
-    report.context = sum->context;
-    report.n_prompts = 1;
-}
-
 void job_set_text(const char *text, size_t n, bool is_raw) {
-    begin_report();
+    report_init_answer(&report, sum);
     colibri_status status = prompt_from_user(text, n, is_raw, defaults->context, &prompt, &report);
     (void)status; /* the report has it */
 }
 
 void job_set_ids(const uint8_t *ids, size_t n) {
-    begin_report();
+    report_init_answer(&report, sum);
     colibri_status status = prompt_from_words(ids, n, defaults->context, &prompt, &report);
     (void)status;
 }
@@ -58,7 +52,7 @@ void job_start(const Job *accepted) {
     peer = pump_peer();
     is_cancelled = false;
     if (job.kind == JOB_SELFTEST) {
-        begin_report();
+        report_init_answer(&report, sum);
     }
 }
 
@@ -128,11 +122,13 @@ static void send_token(size_t n) {
 
 static colibri_status on_token(int token) {
     char *text = piece + TOKEN_HEAD_BYTES;
+    deadline_end(&report);
     size_t n = token_stream_push(&stream, token, text);
     if (report.stop != STOP_NONE) {
         n += token_stream_finish(&stream, text + n);
     }
     send_token(n);
+    deadline_start(&report);
     return COLIBRI_OK;
 }
 
@@ -145,8 +141,10 @@ static void compute(void) {
     } else {
         stream = (TokenStream){.n_pending = 0};
         sampler_init(job.temperature, job.top_p, job.seed);
+        deadline_reset();
         status = generate(&prompt, &how, &report);
         if (report.stop == STOP_EOS) { /* which generate tells nobody of */
+            deadline_end(&report);
             send_token(token_stream_finish(&stream, piece + TOKEN_HEAD_BYTES));
         }
     }

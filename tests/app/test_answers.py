@@ -213,7 +213,9 @@ def test_texts(program: Program, option: str, words: bytes) -> None:
 def test_help_names_every_option(sanitized: Program) -> None:
     shown = set(re.findall(rb"--([a-z-]+)", sanitized("--help").stdout))
     modes = b"prompt tokens stdin info selftest bench serve help version"
-    assert shown == set(modes.split() + b"max-tokens temperature top-p seed threads ctx ids console baud".split())
+    options = b"max-tokens temperature top-p seed threads ctx ids console baud"
+    steady = b"deadline-ms lock-memory prefault huge-pages pin realtime"
+    assert shown == set(b" ".join([modes, options, steady]).split())
 
 
 def test_clang_builds_it_without_a_warning(tmp_path, program_for: Callable[[str], Program]) -> None:

@@ -34,9 +34,7 @@ COMPILERS = {
 _SOURCES = (
     "app/*.c",
     "sample/*.c",
-    "port/console.c",
-    "port/pid1.c",
-    "port/tty.c",
+    "port/*.c",
     "link/*.c",
     "serve/*.c",
     "tokenizer/utf8.c",

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "colibri.h"
+#include "port/threads.h"
 #include "store/model_tables.h"
 
 const int model_eos_ids[MODEL_N_EOS] = {257, 258};
@@ -30,10 +31,11 @@ static bool fakes(const char *what) {
 
 colibri_status colibri_open(int n_threads) {
     colibri_reset();
-    return fakes("no-threads") && n_threads > 1 ? COLIBRI_E_THREADS : COLIBRI_OK;
+    return fakes("no-threads") && n_threads > 1 ? COLIBRI_E_THREADS : threads_start(n_threads);
 }
 
 void colibri_close(void) {
+    threads_stop();
 }
 
 void colibri_reset(void) {
@@ -82,6 +84,14 @@ colibri_status colibri_feed(int token, bool want_logits) {
         }
     }
     return COLIBRI_OK;
+}
+
+colibri_status colibri_feed_batch(const int *tokens, int n, bool want_logits) {
+    colibri_status status = COLIBRI_OK;
+    for (int i = 0; i < n && status == COLIBRI_OK; i++) {
+        status = colibri_feed(tokens[i], want_logits && i == n - 1);
+    }
+    return status;
 }
 
 const float *colibri_logits(void) {

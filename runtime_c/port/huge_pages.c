@@ -1,0 +1,164 @@
+#define _GNU_SOURCE /* mremap, MADV_HUGEPAGE */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "port/memory.h"
+#include "port/segments.h"
+
+enum { READ_BYTES = 4096, DEFAULT_HUGE_BYTES = 2 << 20 };
+
+static char text[READ_BYTES];
+
+/* Reads the start of a file of /sys, a number. Returns 0 if there is none. */
+static uint64_t number_in(const char *path) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
+    uint64_t number = 0;
+    for (ssize_t i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return number;
+}
+
+static uintptr_t huge_page_bytes(void) {
+    uint64_t bytes = number_in("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    bool is_power = bytes >= page_bytes() && (bytes & (bytes - 1)) == 0;
+    return is_power ? (uintptr_t)bytes : (uintptr_t)DEFAULT_HUGE_BYTES;
+}
+
+/* The sum of all lines "AnonHugePages:   N kB" of a file that is read in pieces. */
+typedef struct {
+    size_t n_matched; /* bytes of the name that the current line has */
+    bool is_other;    /* the line has another name */
+    uint64_t kib;
+    uint64_t sum_kib;
+} SmapsScan;
+
+static void scan(SmapsScan *at, char c) {
+    static const char name[] = "AnonHugePages:";
+    if (c == '\n') {
+        at->sum_kib += at->kib;
+        *at = (SmapsScan){.sum_kib = at->sum_kib};
+    } else if (at->is_other) {
+        return;
+    } else if (at->n_matched < sizeof name - 1) {
+        at->is_other = c != name[at->n_matched];
+        at->n_matched++;
+    } else if (c >= '0' && c <= '9') {
+        at->kib = at->kib * 10 + (uint64_t)(c - '0');
+    }
+}
+
+/* Bytes of this process in anonymous huge pages; -1 where the kernel does not tell. */
+static int64_t huge_bytes_now(void) {
+    SmapsScan at = {0};
+    int fd = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
+    if (fd < 0) {
+        return -1;
+    }
+    while ((n = read(fd, text, sizeof text)) > 0) {
+        for (ssize_t i = 0; i < n; i++) {
+            scan(&at, text[i]);
+        }
+    }
+    (void)close(fd);
+    return n == 0 ? (int64_t)at.sum_kib * 1024 : -1;
+}
+
+/* Where copies are made: one huge page, aligned, anew for each copy since the last one has moved away. */
+typedef struct {
+    unsigned char *whole; /* 2 * bytes */
+    unsigned char *page;
+    uintptr_t bytes; /* of a huge page */
+} Scratch;
+
+static bool open_scratch(Scratch *scratch, uintptr_t bytes) {
+    void *whole = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED) {
+        return false;
+    }
+    scratch->whole = whole;
+    scratch->page = (unsigned char *)round_up((uintptr_t)whole, bytes);
+    scratch->bytes = bytes;
+    return true;
+}
+
+static void close_scratch(const Scratch *scratch) {
+    (void)munmap(scratch->whole, 2 * scratch->bytes);
+}
+
+/* Copies the bytes at `from` into a page that is read-only afterwards. */
+static bool copy_page(const Scratch *scratch, uintptr_t from) {
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    if (mmap(scratch->page, scratch->bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED ||
+        madvise(scratch->page, scratch->bytes, MADV_HUGEPAGE) != 0) {
+        return false;
+    }
+    memcpy(scratch->page, (const void *)from, scratch->bytes);
+    return mprotect(scratch->page, scratch->bytes, PROT_READ) == 0;
+}
+
+/* The copy takes the place of what it is a copy of in one step: readers see the same bytes before and after. */
+static bool move_page(const Scratch *scratch, uintptr_t to) {
+    return mremap(scratch->page, scratch->bytes, scratch->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)to) ==
+           (void *)to;
+}
+
+/* The whole huge pages of a segment of constants. */
+static Segment whole_pages(const Segment *segment, uintptr_t huge) {
+    Segment whole = *segment;
+    whole.begin = round_up(segment->begin, huge);
+    whole.end = round_down(segment->end, huge);
+    if (segment->is_written || segment->is_code || whole.begin > whole.end) {
+        whole.end = whole.begin;
+    }
+    return whole;
+}
+
+static const char *replace(const Scratch *scratch, const Segment *whole, int64_t before, HugePages *result) {
+    for (uintptr_t at = whole->begin; at < whole->end; at += scratch->bytes) {
+        if (!copy_page(scratch, at)) {
+            return strerror(errno);
+        }
+        if (result->n_copied == 0 && huge_bytes_now() <= before) {
+            return "the kernel gives no huge page";
+        }
+        if (!move_page(scratch, at)) {
+            return strerror(errno);
+        }
+        result->n_copied += (int64_t)scratch->bytes;
+    }
+    return NULL;
+}
+
+const char *memory_use_huge_pages(HugePages *result) {
+    Segment segments[MOST_SEGMENTS];
+    Scratch scratch;
+    const char *reason = NULL;
+    int64_t before = huge_bytes_now();
+    int n = segments_find(segments);
+    if (before < 0) {
+        return "/proc/self/smaps cannot be read";
+    }
+    if (!open_scratch(&scratch, huge_page_bytes())) {
+        return strerror(errno);
+    }
+    for (int i = 0; i < n && reason == NULL; i++) {
+        Segment whole = whole_pages(&segments[i], scratch.bytes);
+        reason = replace(&scratch, &whole, before, result);
+    }
+    close_scratch(&scratch);
+    if (reason == NULL && result->n_copied == 0) {
+        return "the weights fill no huge page";
+    }
+    result->n_huge = result->n_copied > 0 ? huge_bytes_now() - before : 0;
+    return reason;
+}

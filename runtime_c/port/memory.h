@@ -1,0 +1,28 @@
+/* This program's memory made ready before the first token. Each function returns NULL, or the system's reason for a
+ * refusal; then the program runs on as before. */
+#ifndef COLIBRI_MEMORY_H
+#define COLIBRI_MEMORY_H
+
+#include <stdint.h>
+
+/* Keeps every page in RAM, those still to come included; pages that are not there yet are read now. Call it once the
+ * threads run, whose stacks it holds, too. */
+const char *memory_lock(void);
+
+/* Maps every page of the program, weights and static memory, and the threads' stacks, so that none faults later. Call
+ * it once the threads run. Adds the bytes to *n_bytes. */
+const char *memory_prefault(int64_t *n_bytes);
+
+/* Bytes of the read-only segments that lie in whole huge pages: those of them that were copied, and those that the
+ * kernel gave huge pages for. */
+typedef struct {
+    int64_t n_copied;
+    int64_t n_huge;
+} HugePages;
+
+/* Replaces the read-only segments, that is the weights, by copies in anonymous huge pages at the same addresses. One
+ * huge page at a time, and each gives its file pages back, so no more memory is taken at any time but one huge page.
+ * Call it before the threads run. Fails before anything is replaced, if the kernel gives no huge page. */
+const char *memory_use_huge_pages(HugePages *result);
+
+#endif
