@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 RUNTIME = ROOT / "runtime_c"
 STRICT = ("-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O3", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow")
 AARCH64 = ("aarch64-linux-gnu-gcc", "-march=armv8-a+crc", "-mtune=cortex-a53", "-static")
-PRODUCT_PARTS = ("quantize_activation", "matvec_w4", "matvec_w8")
+PRODUCT_PARTS = ("quantize_activation", "matvec_w4", "matvec_w8", "matmul_w4", "matmul_w8")
 VECTOR_PARTS = ("vector", "matvec_float", "attention")
 HARNESS = Path(__file__).with_name("kernel_harness.c")
 

@@ -15,7 +15,14 @@
 #include "kernels/kernels.h"
 #include "math/scalar.h"
 
-enum { MAX_BUFFERS = 10, SLOT_BYTES = 1 << 20, PAGE_BYTES = 1 << 16, GUARD_BYTES = 256, GUARD = 0xc9 };
+enum {
+    MAX_BUFFERS = 64,
+    MAX_COLUMNS = 40,
+    SLOT_BYTES = 1 << 20,
+    PAGE_BYTES = 1 << 16,
+    GUARD_BYTES = 256,
+    GUARD = 0xc9
+};
 
 typedef struct {
     int32_t op;
@@ -99,12 +106,32 @@ static void write_buffer(FILE *file, const Buffer *b) {
 
 #define DATA(i) ((void *)buffers[i].data)
 
+/* The quantized vector in buffers i .. i+5. */
+static Activation activation_at(int i) {
+    return (Activation){DATA(i), DATA(i + 1), DATA(i + 2), DATA(i + 3), DATA(i + 4), DATA(i + 5)};
+}
+
 /* ints: rows, cols, number of cuts, cuts: the ranges between neighbouring cuts are computed one by one, last first. */
 static void run_product(void (*kernel)(const Matrix *, const Activation *, float *, int, int), const int32_t *ints) {
     const Matrix w = {DATA(0), DATA(1), ints[0], ints[1]};
-    const Activation x = {DATA(2), DATA(3), DATA(4), DATA(5), DATA(6), DATA(7)};
+    const Activation x = activation_at(2);
     for (int i = ints[2] - 2; i >= 0; i--)
         kernel(&w, &x, DATA(8), ints[3 + i], ints[4 + i]);
+}
+
+/* ints: rows, cols, number of columns, of vectors, of cuts, cuts. Column c multiplies vector c mod their number. */
+static void run_columns(void (*kernel)(const Matrix *, const Column *, int, int, int), const int32_t *ints) {
+    const Matrix w = {DATA(0), DATA(1), ints[0], ints[1]};
+    Activation vectors[MAX_COLUMNS];
+    Column columns[MAX_COLUMNS];
+    if (ints[2] > MAX_COLUMNS)
+        fail(2, "too many columns", ints[2]);
+    for (int i = 0; i < ints[3]; i++)
+        vectors[i] = activation_at(2 + 6 * i);
+    for (int c = 0; c < ints[2]; c++)
+        columns[c] = (Column){&vectors[c % ints[3]], DATA(2 + 6 * ints[3] + c)};
+    for (int i = ints[4] - 2; i >= 0; i--)
+        kernel(&w, columns, ints[2], ints[5 + i], ints[6 + i]);
 }
 
 static void run_float_product(void (*kernel)(const Matrix *, const float *, float *, int, int), const int32_t *ints) {
@@ -188,11 +215,17 @@ static void run_case(const CaseHeader *c, CaseResult *r) {
     case 14:
         run_scalar(n[1], n[0]);
         break;
-    /* Two faults that the harness itself has to notice. */
     case 15:
-        buffers[0].data[-1] = 0;
+        run_columns(KERNEL(matmul_w4), n);
         break;
     case 16:
+        run_columns(KERNEL(matmul_w8), n);
+        break;
+    /* Two faults that the harness itself has to notice. */
+    case 17:
+        buffers[0].data[-1] = 0;
+        break;
+    case 18:
         memset(DATA(0), 0, SLOT_BYTES + PAGE_BYTES);
         break;
     default:

@@ -20,7 +20,7 @@ SHAPES = sorted(
 
 def product_cases(group_size: int, bits: int) -> list[Case]:
     """Everything that depends on the group size and the activation class."""
-    maker = _Maker(group_size, bits)
+    maker = ProductMaker(group_size, bits)
     cases = [maker.quantize(name, x) for name, x in _activation_inputs(group_size)]
     for rows, cols in SHAPES:
         cases += [maker.random_product(kind, rows, cols) for kind in ("w4", "w8")]
@@ -33,7 +33,7 @@ def product_cases(group_size: int, bits: int) -> list[Case]:
 
 def _activation_inputs(group_size: int) -> list[tuple[str, Array]]:
     rng = np.random.default_rng(1)
-    inputs = [(f"n={n}", _spread(rng, n)) for n in ALL_COLS]
+    inputs = [(f"n={n}", spread(rng, n)) for n in ALL_COLS]
     for bits, limit in numbers.ACTIVATION_MAX.items():
         ties = (np.arange(64) - 32).astype(np.float32) * np.float32(0.5)
         ties[0] = limit  # codes are rint(x) in this class
@@ -53,7 +53,7 @@ def _activation_inputs(group_size: int) -> list[tuple[str, Array]]:
     return inputs
 
 
-def _spread(rng: np.random.Generator, n: int) -> Array:
+def spread(rng: np.random.Generator, n: int) -> Array:
     """Values over many magnitudes, with outliers, zeros, a denormal and (from 64 on) one dead group of 32."""
     x = (rng.standard_normal(n) * np.exp2(rng.integers(-6, 3, n))).astype(np.float32)
     x[rng.random(n) < 0.02] *= 60
@@ -83,7 +83,7 @@ def exact_product(values: Array, zeros: Array | None, scales: Array, x: numbers.
     return y
 
 
-class _Maker:
+class ProductMaker:
     """Builds cases for one configuration; random numbers depend on the case alone."""
 
     def __init__(self, group_size: int, bits: int) -> None:
@@ -158,7 +158,7 @@ class _Maker:
         return rng.integers(0, 16, (rows, cols)).astype(np.uint8), zeros, scales
 
     def random_product(self, kind: str, rows: int, cols: int) -> Case:
-        x = _spread(np.random.default_rng(cols), cols)
+        x = spread(np.random.default_rng(cols), cols)
         quantized = numbers.quantize_activation(x, self.group_size, self.bits)
         return self.product(f"{kind} random", *self.random_weights(kind, rows, cols), quantized)
 
@@ -187,12 +187,12 @@ class _Maker:
 
     def split_product(self, kind: str, cuts: tuple[int, ...]) -> Case:
         """9 panels (the last with one row) in pieces, as threads take them; rows outside stay as they were."""
-        x = numbers.quantize_activation(_spread(np.random.default_rng(7), 160), self.group_size, self.bits)
+        x = numbers.quantize_activation(spread(np.random.default_rng(7), 160), self.group_size, self.bits)
         return self.product(f"{kind} split", *self.random_weights(kind, 65, 160), x, cuts)
 
     def not_finite_input(self, value: float) -> Case:
         """A value that is not finite must not vanish: its group gets the scale NaN and codes 0."""
-        x = _spread(np.random.default_rng(3), 3 * self.group_size + 5)
+        x = spread(np.random.default_rng(3), 3 * self.group_size + 5)
         at = self.group_size + 7
         x[at] = 0
         without = x.copy()

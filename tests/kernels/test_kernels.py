@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from column_cases import column_cases
 from kernel_build import GCC_AVX2, MAIN_PLATFORMS, OTHER_PLATFORMS, PLATFORMS, Builder, Platform
 from kernel_protocol import Case, differences, encode_cases, untouched
 from product_cases import exact_product, product_cases
@@ -72,11 +73,24 @@ def test_products_give_the_reference_bits(
     check(builder, platform, builder.harness(platform, group_size, bits), cases, file)
 
 
+@pytest.mark.parametrize("platform, group_size, bits", BUILDS, ids=str)
+def test_products_with_columns_give_the_reference_bits(
+    platform: Platform, group_size: int, bits: int, builder: Builder, case_files: CaseFiles
+) -> None:
+    """Otherwise the answer to a prompt would depend on how many of its tokens ran together."""
+    cases, file = case_files.get(f"columns-{group_size}-{bits}", column_cases, group_size, bits)
+    check(builder, platform, builder.harness(platform, group_size, bits), cases, file)
+
+
 def test_fused_multiply_add_is_noticed(builder: Builder, case_files: CaseFiles) -> None:
     """Built with contraction, both the products and the element-wise kernels differ: the comparison is not blind."""
     fused = replace(GCC_AVX2, contract="fast")
     binary = builder.harness(fused, 128, 16)
-    for name, make, arguments in (("vector", vector_cases, ()), ("product-128-16", product_cases, (128, 16))):
+    for name, make, arguments in (
+        ("vector", vector_cases, ()),
+        ("product-128-16", product_cases, (128, 16)),
+        ("columns-128-16", column_cases, (128, 16)),
+    ):
         cases, file = case_files.get(name, make, *arguments)
         assert builder.run(fused, binary, file).returncode == 0
         wrong = differences(cases, binary.with_suffix(".results").read_bytes())
