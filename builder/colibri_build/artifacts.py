@@ -10,7 +10,7 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -264,6 +264,14 @@ class PackedTensor:
     misfit: Callable[[], str]  # why `load` gives None, in a few words
 
 
+@runtime_checkable
+class ByRows(Protocol):
+    """Tensors that need not be loaded whole."""
+
+    def rows_of(self, name: str) -> Callable[[slice], F32]:
+        """A function from a run of rows to their values [rows, cols]. Threads may call it at the same time."""
+
+
 @dataclass(frozen=True)
 class ChatTemplate:
     """How a conversation is written for the model: a Jinja template, and the texts of the tokens that it names."""
@@ -287,7 +295,7 @@ class Model:
     """A checkpoint, read and checked. Values of `tensors` are loaded when they are asked for."""
 
     config: ModelConfig
-    tensors: Mapping[str, F32]  # by TensorSpec.name
+    tensors: Mapping[str, F32]  # by TensorSpec.name; those of a checkpoint are `ByRows`, too
     tokenizer: Tokenizer
     source: str  # name of the checkpoint folder, without its path
     digest: str  # SHA-256 over every input file

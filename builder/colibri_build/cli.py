@@ -46,6 +46,7 @@ from colibri_build.cli_serial import (
 )
 from colibri_build.elf.inspect import report_to_json
 from colibri_build.errors import ColibriError, InspectError
+from colibri_build.model_source import quantize_checkpoint
 from colibri_build.plan.budget import check_fits, plan_to_json
 from colibri_build.run.process import run_firmware
 from colibri_build.run.runner import runner_for
@@ -372,7 +373,7 @@ def quantize(checkpoint: Path, out: Path, **options: Any) -> None:
     """
     as_json = options["as_json"]
     with cli_view.terminal_events(quiet=as_json) as events:
-        folder, report = pipeline.quantize_checkpoint(checkpoint, out, quantize_choices(options), events)
+        folder, report = quantize_checkpoint(checkpoint, out, quantize_choices(options), events)
     if as_json:
         _print_json({"out": str(folder.path), "report": asdict(report)})
         return

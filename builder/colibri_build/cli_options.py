@@ -9,10 +9,10 @@ from typing import Any
 import rich_click as click
 from rich_click.utils import OptionGroupDict
 
-from colibri_build import pipeline
 from colibri_build.artifacts import DEBUG_NAMES, Format, Kind
 from colibri_build.errors import ColibriError
 from colibri_build.files import read_text
+from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest, QuantizeChoices
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
@@ -24,7 +24,7 @@ _PLAN_GROUP: OptionGroupDict = {
 }
 _QUANTIZE_GROUP: OptionGroupDict = {
     "name": "How a checkpoint is quantized",
-    "options": ["--method", "--bits", "--group-size", "--calibration", "--format"],
+    "options": ["--method", "--bits", "--group-size", "--calibration", "--format", "--restart"],
 }
 _BUILD_GROUP: OptionGroupDict = {
     "name": "How it is built",
@@ -97,6 +97,11 @@ quantize_options = _all(
         help="Format of one kind of tensor, as attention=w4 or lm_head=f16. May be given several times.",
     ),
 )
+    click.option(
+        "--restart",
+        is_flag=True,
+        help="Discard what an interrupted run left. Default: go on with it where checkpoint, options and program are the same.",
+    ),
 
 plan_options = _all(
     click.argument("model", type=PATH),
@@ -176,9 +181,9 @@ build_options = _all(
 )
 
 
-def quantize_choices(options: dict[str, Any]) -> pipeline.QuantizeChoices:
+def quantize_choices(options: dict[str, Any]) -> QuantizeChoices:
     """What `quantize_options` say. Raises ColibriError for a --format that is none."""
-    return pipeline.QuantizeChoices(
+    return QuantizeChoices(
         method=options["method"] or ("awq" if options["calibration"] else "rtn"),
         bits=int(options["bits"]),
         group_size=int(options["group_size"]) if options["group_size"] else None,
@@ -187,11 +192,12 @@ def quantize_choices(options: dict[str, Any]) -> pipeline.QuantizeChoices:
     )
 
 
-def build_request(options: dict[str, Any], **more: Any) -> pipeline.BuildRequest:
+def build_request(options: dict[str, Any], **more: Any) -> BuildRequest:
     """What `plan_options` say; `more` are other fields of the request."""
-    return pipeline.BuildRequest(
+    return BuildRequest(
         model=options["model"],
         board=options["board"],
+        restart=options["restart"],
         context=options["context"],
         max_threads=options["max_threads"],
         activation_bits=int(options["activations"]),
@@ -217,7 +223,7 @@ def debug_names(text: str) -> tuple[str, ...]:
 def golden_prompts(path: Path | None) -> tuple[str, ...]:
     """The lines of a file that are not empty, or the built-in prompts. Raises ColibriError."""
     if path is None:
-        return pipeline.DEFAULT_PROMPTS
+        return DEFAULT_PROMPTS
     prompts = tuple(line for line in read_text(path, "file of golden prompts").splitlines() if line.strip())
     if not prompts:
         raise ColibriError(f"{path} holds no prompt", hint="write one prompt a line")

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from colibri_build.artifacts import BuildPlan, BuildReport
-from colibri_build.pipeline import Events
+from colibri_build.events import Events
 from colibri_build.quantize.report import QuantizeReport
 from colibri_build.run.verify import VerifyReport, VerifyResult
 from colibri_build.target.board import BoardSummary

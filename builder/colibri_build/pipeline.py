@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from colibri_build import __version__
@@ -18,10 +16,7 @@ from colibri_build.artifacts import (
     BuildReport,
     ChatForm,
     Firmware,
-    Format,
     Generation,
-    Kind,
-    Model,
     ModelFolder,
     QuantizedModel,
 )
@@ -41,14 +36,14 @@ from colibri_build.build_folder import (
     taken,
     write_golden,
 )
-from colibri_build.checkpoint.reader import read_checkpoint
 from colibri_build.checkpoint.source import model_name
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
 from colibri_build.checkpoint.tokenizer_encode import encode_prompt, encode_text
 from colibri_build.compile.build import compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
-from colibri_build.errors import ColibriError, ImageError, PackError, VerifyError
-from colibri_build.files import read_text, sha256_of, write_whole
+from colibri_build.errors import ColibriError, ImageError, VerifyError
+from colibri_build.events import SILENT, Events
+from colibri_build.files import sha256_of, write_whole
 from colibri_build.image.boot_files import read_boot_files
 from colibri_build.image.first_stage import compile_first_stage
 from colibri_build.image.flash import FlashEvents, FlashOptions, FlashResult
@@ -57,6 +52,7 @@ from colibri_build.image.initramfs import write_initramfs
 from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import IMAGE_FILE, Manifest
 from colibri_build.layout import TOKENIZER_FILE
+from colibri_build.model_source import open_model
 from colibri_build.pack.reader import load_quantized, read_model_folder
 from colibri_build.pack.writer import FolderContent, new_model_folder, require_replaceable
 from colibri_build.plan.budget import check_fits, make_plan, options_to_json, plan_to_json
@@ -69,7 +65,8 @@ from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.chat import chat_form
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
-from colibri_build.resources import cache_folder, code_digest
+from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest
+from colibri_build.resources import code_digest
 from colibri_build.run.qemu_system import DirectBoot, Hardware, QemuSystem
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
@@ -77,42 +74,8 @@ from colibri_build.target.board import Board, load_board
 from colibri_build.target.kernel import read_modules
 from colibri_build.target.toolchain import VENDOR, Toolchain, resolve_toolchain
 
-DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
 GOLDEN_TOKENS = (4, 32)  # tokens that the reference generates for each golden prompt: least, most
 GOLDEN_BYTES = 10 << 30  # of weights that it reads for all of them, about: NumPy takes seconds a token for large models
-
-
-@dataclass(frozen=True)
-class QuantizeChoices:
-    """How a checkpoint is quantized. `formats` overrides the policy for single tensor kinds."""
-
-    method: str = "rtn"
-    bits: int = 4
-    group_size: int | None = None  # None: of a packed checkpoint its own, else 128
-    calibration: Path | None = None
-    formats: Mapping[Kind, Format] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class BuildRequest:
-    """One build as the user asked for it; None means the board's or the model's default."""
-
-    model: Path
-    board: str
-    out: Path | None = None
-    toolchain: str = "auto"
-    context: int | None = None
-    max_threads: int | None = None
-    activation_bits: int = 16
-    embed: str = "incbin"
-    debug: tuple[str, ...] = ()  # of DEBUG_NAMES, sorted
-    chat: bool = False  # prompts are put into the form of the model's chat template
-    system: str | None = None  # with it: a system message before the prompt
-    quantize: QuantizeChoices = field(default_factory=QuantizeChoices)
-    prompts: tuple[str, ...] = DEFAULT_PROMPTS
-    golden_tokens: int | None = None  # for each prompt; None: as many as the reference does in minutes
-    pristine: bool = False
-    will_run: bool = False  # the caller is going to run the firmware: fail early where that is impossible
 
 
 @dataclass(frozen=True)
@@ -127,121 +90,6 @@ class BuildResult:
     golden: tuple[Generation, ...]
     firmware: Firmware
     report: BuildReport
-
-
-class Events:
-    """What a caller may want to see while the stages run. The methods do nothing; override what is needed."""
-
-    def stage(self, text: str) -> None:
-        """Report that a stage starts."""
-
-    def note(self, text: str) -> None:
-        """Report what the user may want to know, in one line."""
-
-    def planned(self, plan: BuildPlan) -> None:
-        """Report the budget of a build, before it is held against the board's."""
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Report that `done` of `total` steps of the current stage are finished."""
-
-    def command(self, argv: Sequence[str]) -> None:
-        """Report a process that is about to run."""
-
-
-SILENT = Events()
-
-
-def is_model_folder(path: Path) -> bool:
-    """Whether a folder claims to be ours (and not a checkpoint)."""
-    try:
-        config = json.loads((path / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("format") == "colibri-model"
-
-
-def quantize_checkpoint(
-    checkpoint: Path, out: Path, choices: QuantizeChoices, events: Events = SILENT
-) -> tuple[ModelFolder, QuantizeReport]:
-    """checkpoint -> Model -> QuantizedModel -> model folder."""
-    require_replaceable(out.resolve())
-    require_writable(out.parent)
-    events.stage(f"read {checkpoint}")
-    return _quantize(read_checkpoint(checkpoint), out, choices, events)
-
-
-def _quantize(model: Model, out: Path, choices: QuantizeChoices, events: Events) -> tuple[ModelFolder, QuantizeReport]:
-    group_size = choices.group_size or default_group_size(model)
-    events.stage(f"quantize ({choices.method}, {choices.bits} bits, groups of {group_size})")
-    options = QuantizeOptions(
-        method=choices.method,
-        bits=choices.bits,
-        group_size=group_size,
-        formats=choices.formats,
-        calibration_ids=_calibration_ids(model, choices.calibration),
-    )
-    quantizer = Quantizer(model, options, events.progress)
-    content = FolderContent(model.config, quantizer.group_size, quantizer.formats, model.tokenizer, model.chat)
-    with new_model_folder(content, out) as folder:
-        for name, tensor in quantizer.tensors():
-            folder.put(name, tensor)
-        return folder.finish(quantizer.provenance()), quantizer.report()
-
-
-def _calibration_ids(model: Model, calibration: Path | None) -> list[list[int]]:
-    """Token ids of each record of a calibration file, an end token behind each; blank lines part the records."""
-    if calibration is None:
-        return []
-    text = read_text(calibration, "calibration text")
-    end = model.config.eos_ids[0]
-    return calibration_from_text(
-        text, lambda part: [*encode_text(model.tokenizer, part), end], model.config.max_context
-    )
-
-
-def open_model(path: Path, choices: QuantizeChoices, events: Events = SILENT) -> ModelFolder:
-    """A model folder as it is; a checkpoint folder quantized, cached by the content of everything it depends on."""
-    if is_model_folder(path):
-        if choices != QuantizeChoices():
-            raise ColibriError(
-                f"{path} is quantized already: --method, --bits, --group-size, --calibration and --format change nothing",
-                hint="leave them out, or name the checkpoint instead",
-            )
-        events.stage(f"check {path}")
-        return read_model_folder(path)
-    events.stage(f"read {path}")
-    model = read_checkpoint(path)
-    cached = cache_folder() / "models" / f"{model.source}-{_quantize_key(model, choices)[:16]}"
-    folder = None
-    if is_model_folder(cached):
-        with suppress(PackError):  # damaged since: make it anew
-            folder = read_model_folder(cached)
-    folder = folder or _quantize(model, cached, choices, events)[0]
-    for line in folder.provenance.get("taken_over", ()):
-        events.note(line)
-    return folder
-
-
-def _quantize_key(model: Model, choices: QuantizeChoices) -> str:
-    parts = (
-        code_digest(),
-        version("gguf"),  # which dequantizes
-        model.digest,
-        choices.method,
-        str(choices.bits),
-        str(choices.group_size),
-        json.dumps(dict(choices.formats), sort_keys=True),
-        _calibration_digest(choices.calibration),
-    )
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _calibration_digest(path: Path | None) -> str:
-    if path is None:
-        return ""
-    if path.exists() and not path.is_file():
-        raise ColibriError(f"{path}: the calibration text is no regular file", hint="save it to a file first")
-    return hashlib.sha256(read_text(path, "calibration text").encode()).hexdigest()
 
 
 def plan_build(request: BuildRequest, events: Events = SILENT) -> tuple[ModelFolder, Board, BuildPlan]:

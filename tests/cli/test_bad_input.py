@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from colibri_build import pipeline
+from colibri_build import model_source
 from colibri_build.build_folder import BINARY_NAME
 from support.command_line import Run, error_line
 
@@ -139,7 +139,7 @@ def test_a_model_that_other_code_quantized_is_not_taken_from_the_cache(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for state in ("today", "today", "after an update"):
-        monkeypatch.setattr(pipeline, "code_digest", lambda state=state: state)
+        monkeypatch.setattr(model_source, "code_digest", lambda state=state: state)
         assert run("plan", "-b", "tda4vm", "--group-size", "32", tiny)[0] == 0
     assert len(list((tmp_path / "cache").rglob("dense.bin"))) == 2
 

@@ -167,7 +167,7 @@ def test_stored_bytes_are_what_the_packer_writes(fmt: Format, shape: tuple[int, 
     else:
         pack = p8.w4_codes_to_bytes if fmt is Format.W4 else p8.w8_codes_to_bytes
         size = -(-len(pack(tensor.codes)) // 64) * 64 + len(p8.scales_to_bytes(tensor.scales, tensor.zeros))
-    assert stored_bytes(tensor, 64) == size
+    assert stored_bytes(tensor.spec, tensor.format, 64) == size
 
 
 def test_norms_keep_their_values_and_their_shape() -> None:

@@ -115,6 +115,11 @@ class LatentTensor(StoredTensor):
         """Whether the library can dequantize both."""
         return self._part(self.key).supported and self._part(self.value).supported
 
+    @property
+    def by_rows(self) -> bool:
+        """Any part of it needs all of it."""
+        return False
+
     def load(self, index: Index = ()) -> F32:
         """All of it is dequantized, one layer's."""
         keys, values = self._part(self.key).load().swapaxes(1, 2), self._part(self.value).load()

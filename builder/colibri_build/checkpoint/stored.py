@@ -54,6 +54,11 @@ class StoredTensor(ABC):
         return True
 
     @property
+    def by_rows(self) -> bool:
+        """Whether `load` of some rows reads little else."""
+        return True
+
+    @property
     def packing(self) -> tuple[int, int] | None:
         """(bits, group size) of codes that w4 or w8 can hold as they are; None: there are none.
 
@@ -97,7 +102,9 @@ class RawTensor(StoredTensor):
         """As float32, which is exact for every supported dtype."""
         values = self.mapped()[index]
         if self.dtype == "BF16":
-            return (np.array(values, np.uint32) << 16).view(np.float32)
+            bits = np.array(values, np.uint32)
+            bits <<= 16  # in place: a second array of this size would double the peak
+            return bits.view(np.float32)
         return np.array(values, np.float32)
 
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from colibri_build.checkpoint.stored import PLAIN_DTYPES, Index, StoredTensor
 from colibri_build.errors import CheckpointError
 from colibri_build.tensor_specs import tensor_specs
 
+_PIECE = 1 << 20  # values that are compared at a time
 Part = tuple[StoredTensor, Index]  # a stored tensor, and what of it is meant
 
 
@@ -28,11 +29,23 @@ class CheckpointTensors(Mapping[str, F32]):
         stored, index = self._parts[name]
         return stored.load(index)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts  # Mapping's own would load the tensor
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
 
     def __len__(self) -> int:
         return len(self._parts)
+
+    def rows_of(self, name: str) -> Callable[[slice], F32]:
+        """As `ByRows` says. One whose rows lie scattered in the file is held whole."""
+        stored, index = self._parts[name]
+        if not stored.by_rows:
+            whole = stored.load(index)
+            return lambda rows: whole[rows]
+        n_rows = stored.shape[sum(isinstance(part, int) for part in index)]
+        return lambda rows: stored.load(_rows_within(index, rows, n_rows))
 
     def packed(self) -> dict[str, PackedTensor]:
         """Those that the checkpoint holds as codes."""
@@ -41,6 +54,17 @@ class CheckpointTensors(Mapping[str, F32]):
             for name, (stored, index) in self._parts.items()
             if stored.packing
         }
+
+
+def _rows_within(index: Index, rows: slice, n_rows: int) -> Index:
+    """`rows` of what `index` picks; its last part may have picked some of `n_rows` rows already."""
+    if not index or isinstance(index[-1], int):
+        return (*index, rows)
+    picked = index[-1]
+    if isinstance(picked, slice):
+        run = range(*picked.indices(n_rows))[rows]
+        return (*index[:-1], slice(run.start, run.stop, run.step))
+    return (*index[:-1], picked[rows])
 
 
 def select_tensors(found: Mapping[str, StoredTensor], config: ModelConfig, family: Family) -> CheckpointTensors:
@@ -129,8 +153,15 @@ def _check_tied_head(found: Mapping[str, StoredTensor]) -> None:
     head, embedding = found.get(TOP_NAMES["lm_head"]), found[TOP_NAMES["embedding"]]
     if head is None:
         return
-    if head.shape != embedding.shape or not np.array_equal(head.load(), embedding.load()):
+    if head.shape != embedding.shape or not _are_equal(head, embedding):
         raise CheckpointError(
             f'{head.file}: tensor {head.name} differs from {embedding.name}, but "tie_word_embeddings" is true',
             hint='set "tie_word_embeddings" to false in config.json if the model has a head of its own',
         )
+
+
+def _are_equal(a: StoredTensor, b: StoredTensor) -> bool:
+    """Whether two matrices of one shape hold the same values; no more than a piece of either is in memory."""
+    step = max(1, _PIECE // a.shape[1])
+    pieces = [(slice(start, start + step),) for start in range(0, a.shape[0], step)]
+    return all(np.array_equal(a.load(piece), b.load(piece)) for piece in pieces)

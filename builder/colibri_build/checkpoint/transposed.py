@@ -29,6 +29,11 @@ class TransposedTensor(StoredTensor):
         """As the stored tensor says."""
         return self.stored.supported
 
+    @property
+    def by_rows(self) -> bool:
+        """A row of ours is a column of the file: read piece by piece, every page would be visited for every piece."""
+        return False
+
     def load(self, index: Index = ()) -> F32:
         """All experts, one, or rows of one."""
         picked = (index[0], slice(None), *index[1:]) if index else ()

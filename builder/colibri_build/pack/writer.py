@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,7 +31,7 @@ from colibri_build.errors import PackError
 from colibri_build.files import sha256_of
 from colibri_build.layout import TOKENIZER_FILE, FileLayout, file_layouts
 from colibri_build.pack.chat_file import CHAT_FILE, chat_bytes
-from colibri_build.pack.codec import encode_part
+from colibri_build.pack.codec import encode_part, gaps
 from colibri_build.pack.config_file import CONFIG_FILE, FORMAT_NAME, ConfigFile, config_bytes
 from colibri_build.tensor_specs import tensor_specs
 
@@ -63,9 +63,9 @@ def new_model_folder(content: FolderContent, out: Path) -> Iterator[FolderWriter
     temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}.tmp")
     writer = FolderWriter(content, out, temporary)
     try:
-        with _writing(out, writer.needed):
+        with writing(out, writer.needed):
             out.parent.mkdir(parents=True, exist_ok=True)
-            _require_space(out, writer.needed)
+            require_space(out, writer.needed)
             temporary.mkdir()
         yield writer
     finally:
@@ -91,7 +91,7 @@ class FolderWriter:
     """
 
     def __init__(self, content: FolderContent, out: Path, temporary: Path) -> None:
-        self._content, self._out, self._temporary = content, out, temporary
+        self._content, self.out, self._temporary = content, out, temporary
         self.layouts = tuple(file_layouts(content.config, content.formats, content.group_size))
         self.needed = sum(layout.bytes for layout in self.layouts) + len(content.tokenizer.json_bytes)
         self._places = {part.spec.name: (layout, part) for layout in self.layouts for part in layout.parts}
@@ -100,35 +100,61 @@ class FolderWriter:
         self._open: dict[str, BinaryIO] = {}
         self._records: dict[str, FileRecord] = {}
 
-    def put(self, name: str, tensor: QuantizedTensor) -> None:
-        """Write one tensor at its place. Raises PackError for one that the model does not have, or that came before."""
+    def put(self, name: str, tensor: QuantizedTensor) -> str:
+        """Write one tensor at its place; returns the SHA-256 of its codes and scales.
+
+        Raises PackError for one that the model does not have, or that came before.
+        """
         if name not in self._places or name in self._put:
             raise PackError(f"tensor {name}: not part of the model, or written twice", hint=_QUANTIZE_AGAIN)
         layout, part = self._places[name]
         codes, scales = encode_part(tensor, part, self._content.group_size)
-        with _writing(self._out, self.needed):
+        with writing(self.out, self.needed):
             file = self._file(layout)
             file.seek(part.offset)
             file.write(codes)
             if scales:
                 file.seek(part.scale_offset)
                 file.write(scales)
+            file.flush()  # to the system: the journal may say now that it is there
+        self._count(name)
+        digest = hashlib.sha256(codes)
+        digest.update(scales)
+        return digest.hexdigest()
+
+    def take_up(self, names: Container[str]) -> None:
+        """Count tensors that an interrupted run wrote; the caller has looked at their bytes."""
+        for layout in self.layouts:
+            mine = [part.spec.name for part in layout.parts if part.spec.name in names]
+            if not mine:
+                continue
+            with writing(self.out, self.needed):
+                file = self._open[layout.name] = (self._temporary / layout.name).open("r+b")
+                for start, end in gaps(layout.parts, layout.bytes):
+                    file.seek(start)
+                    file.write(bytes(end - start))
+            for name in mine:
+                self._count(name)
+            self.close()  # of a file that lacks tensors; there may be more of them than a process may have open
+
+    def _count(self, name: str) -> None:
+        layout, _ = self._places[name]
         self._put.add(name)
         self._missing[layout.name] -= 1
         if not self._missing[layout.name]:
-            with _writing(self._out, self.needed):
+            with writing(self.out, self.needed):
                 self._complete(layout)
 
     def finish(self, provenance: Mapping[str, Any]) -> ModelFolder:
         """Put the complete folder in its place. Raises PackError where a tensor is missing."""
         content = self._content
         _refuse_wrong_names(content.config, self._put)
-        with _writing(self._out, self.needed):
+        with writing(self.out, self.needed):
             files, data = self._finish_files(provenance)
-            _replace(self._temporary, self._out)
+            _replace(self._temporary, self.out)
         digest = hashlib.sha256(data).hexdigest()
         return ModelFolder(
-            self._out,
+            self.out,
             content.config,
             content.group_size,
             content.formats,
@@ -146,7 +172,7 @@ class FolderWriter:
         if content.chat is not None:
             files[CHAT_FILE] = _write(self._temporary / CHAT_FILE, chat_bytes(content.chat))
         data = config_bytes(content.config, content.group_size, content.formats, files, provenance)
-        ConfigFile(data, str(self._out / CONFIG_FILE))
+        ConfigFile(data, str(self.out / CONFIG_FILE))
         _write(self._temporary / CONFIG_FILE, data)
         with _opened(self._temporary) as descriptor:
             os.fsync(descriptor)
@@ -162,7 +188,8 @@ class FolderWriter:
     def _file(self, layout: FileLayout) -> BinaryIO:
         """The open file, which is zeros of its final size at first."""
         if layout.name not in self._open:
-            self._open[layout.name] = file = (self._temporary / layout.name).open("xb")
+            begun = any(part.spec.name in self._put for part in layout.parts)
+            self._open[layout.name] = file = (self._temporary / layout.name).open("r+b" if begun else "wb")
             file.truncate(layout.bytes)
         return self._open[layout.name]
 
@@ -213,16 +240,17 @@ def _refuse_wrong_names(config: ModelConfig, found: set[str]) -> None:
 
 
 def _write(path: Path, data: bytes) -> FileRecord:
-    with path.open("xb") as file:
+    with path.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     return FileRecord(path.name, len(data), hashlib.sha256(data).hexdigest())
 
 
-def _require_space(out: Path, needed: int) -> None:
+def require_space(out: Path, needed: int, there: int = 0) -> None:
+    """Raise PackError unless the disk has room for `needed` bytes, of which `there` are written already."""
     free = shutil.disk_usage(out.parent).free
-    if free < needed:
+    if free < needed - there:
         raise _full(out, needed, free)
 
 
@@ -234,7 +262,7 @@ def _full(out: Path, needed: int, free: int) -> PackError:
 
 
 @contextlib.contextmanager
-def _writing(out: Path, needed: int) -> Iterator[None]:
+def writing(out: Path, needed: int) -> Iterator[None]:
     """Raise PackError where the system refuses to write. What the caller does between its tensors is its own."""
     try:
         yield

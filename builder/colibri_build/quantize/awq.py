@@ -62,7 +62,10 @@ class _ExpertStats(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerInput:
-    """One layer before quantization, and the residual stream [N, dim] at its entrance."""
+    """One layer before quantization, and the residual stream [N, dim] at its entrance.
+
+    `weights` are the caller's to lose: scales are folded into these very arrays, so that a layer is held once.
+    """
 
     index: int
     weights: Mapping[str, F32]  # by short name
@@ -91,8 +94,8 @@ def plan_layer(
             f"layers.{layer.index}: the calibration text drives the activations beyond float32",
             hint="check the checkpoint: some of its weights are far too large",
         )
-    weights, shrink, gains = dict(layer.weights), {}, []
-    for site in _Sites(config, layer.index, prefix, layer.weights, formats, options).all(activations, experts):
+    weights, shrink, gains = layer.weights, {}, []
+    for site in _Sites(config, layer.index, prefix, weights, formats, options).all(activations, experts):
         gain, clips = _apply(site, weights, prefix, options.group_size)
         gains.append(gain)
         shrink.update(clips)
@@ -104,7 +107,7 @@ def plan_layer(
 
 @dataclass(frozen=True)
 class _Sites:
-    """Lists the searches of one layer."""
+    """Lists the searches of one layer. A matrix is listed before anything was folded into its columns or rows."""
 
     config: ModelConfig
     layer: int
@@ -194,24 +197,17 @@ class _Sites:
         return site._replace(unscored=("router", *others))
 
 
-def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) -> tuple[ScaleGain, dict[str, F32]]:
+def _apply(site: Site, weights: Mapping[str, F32], prefix: str, group_size: int) -> tuple[ScaleGain, dict[str, F32]]:
     """Search one site, fold its scale into `weights`, search its clips; returns the gain and the clips by name."""
     choice = search_scale(site.projections, site.mean_abs, site.channels, site.format, group_size)
-    wide = choice.scale[site.channels]
-    target = weights[site.folded_into]
-    with np.errstate(over="ignore"):  # _require_finite names the tensor
-        weights[site.folded_into] = target / (choice.scale if target.ndim == 1 else choice.scale[:, None])
-        if f"{site.folded_into}_bias" in weights:
-            weights[f"{site.folded_into}_bias"] = weights[f"{site.folded_into}_bias"] / choice.scale
-        for name in (*site.unscored, *(p.name for p in site.projections)):
-            weights[name] = weights[name] * wide
-    clips, error = {}, 0.0
-    for p in site.projections:
-        scaled = p.weights * wide
-        if p.name in site.clipped:
-            clips[p.name] = search_clip(scaled, rescale(p.stats, wide), site.format, group_size)
-        error += final_error(scaled, wide, p.stats, site.format, group_size, clips.get(p.name))
     energy = sum(output_energy(p.weights, p.stats) for p in site.projections) or 1.0
+    wide = choice.scale[site.channels]
+    _fold(site, choice.scale, wide, weights)
+    clips, error = {}, 0.0
+    for p in site.projections:  # their weights are the folded ones now
+        if p.name in site.clipped:
+            clips[p.name] = search_clip(p.weights, rescale(p.stats, wide), site.format, group_size)
+        error += final_error(p.weights, wide, p.stats, site.format, group_size, clips.get(p.name))
     gain = ScaleGain(
         prefix + site.folded_into,
         tuple(p.label for p in site.projections),
@@ -221,6 +217,17 @@ def _apply(site: Site, weights: dict[str, F32], prefix: str, group_size: int) ->
         error / energy,
     )
     return gain, clips
+
+
+def _fold(site: Site, scale: F32, wide: F32, weights: Mapping[str, F32]) -> None:
+    """Divide the rows of the one tensor by the scale, and multiply the columns of the others with it, in place."""
+    target, bias = weights[site.folded_into], weights.get(f"{site.folded_into}_bias")
+    with np.errstate(over="ignore"):  # _require_finite names the tensor
+        target /= scale if target.ndim == 1 else scale[:, None]
+        if bias is not None:
+            bias /= scale
+        for name in (*site.unscored, *(p.name for p in site.projections)):
+            weights[name][...] *= wide
 
 
 def _require_finite(weights: Mapping[str, F32], prefix: str) -> None:

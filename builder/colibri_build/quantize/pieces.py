@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from colibri_build.artifacts import F32, Format, QuantizedTensor, TensorSpec
-from colibri_build.quantize.report import PieceError, piece_error
+from colibri_build.quantize.report import PieceError, piece_error, summed
 from colibri_build.quantize.rtn import dequantize_tensor, quantize_tensor
+from colibri_build.reference.numbers import group_count
 
-_WEIGHTS = 1 << 20  # of a piece: bounds the temporaries of a thread to some tens of MB
+_WEIGHTS = 1 << 18  # of a piece: its dozen temporaries stay near 10 MB a thread
+_CODE_TYPES = {Format.F32: np.float32, Format.F16: np.float16, Format.W4: np.uint8, Format.W8: np.int8}
+
+Rows = Callable[[slice], F32]  # a run of rows -> their values [rows, cols]; threads call it at the same time
 
 
 class PieceWorkers:
@@ -25,37 +29,37 @@ class PieceWorkers:
         self._executor = executor
 
     def quantize(
-        self, spec: TensorSpec, values: F32, fmt: Format, group_size: int, shrink: F32 | None
-    ) -> tuple[QuantizedTensor, list[PieceError]]:
-        """`values` in the shape of `spec` -> the tensor, and its error by piece. Raises as `quantize_tensor` does."""
-        matrix = values.reshape(spec.rows, spec.cols)
+        self, spec: TensorSpec, rows_of: Rows, fmt: Format, group_size: int, shrink: F32 | None
+    ) -> tuple[QuantizedTensor, PieceError]:
+        """The values that `rows_of` gives -> the tensor, and its error. Raises as `quantize_tensor` does.
 
-        def piece(rows: slice, part: TensorSpec) -> tuple[QuantizedTensor, PieceError]:
+        No more float32 values are held than the threads' pieces have.
+        """
+        whole = _empty(spec, fmt, group_size)
+
+        def piece(rows: slice, part: TensorSpec) -> PieceError:
+            values = rows_of(rows)
             clip = None if shrink is None else shrink[rows]
-            tensor = quantize_tensor(part, matrix[rows], fmt, group_size, clip)
-            stored = dequantize_tensor(tensor, group_size).reshape(matrix[rows].shape)
-            return tensor, piece_error(matrix[rows], stored)
+            tensor = quantize_tensor(part, values, fmt, group_size, clip)
+            whole.codes[rows] = tensor.codes
+            for target, source in ((whole.scales, tensor.scales), (whole.zeros, tensor.zeros)):
+                if target is not None and source is not None:
+                    target[rows] = source
+            return piece_error(values, dequantize_tensor(tensor, group_size).reshape(values.shape))
 
-        pieces = list(self._executor.map(piece, *_pieces_of(spec)))
-        tensors = [tensor for tensor, _ in pieces]
-        codes = np.concatenate([tensor.codes for tensor in tensors])
-        scales = _joined([tensor.scales for tensor in tensors])
-        zeros = _joined([tensor.zeros for tensor in tensors])
-        return QuantizedTensor(spec, fmt, codes, scales, zeros), [error for _, error in pieces]
+        return whole, summed(self._executor.map(piece, *_pieces_of(spec)))
 
-    def compare(self, tensor: QuantizedTensor, values: F32, group_size: int) -> list[PieceError]:
-        """How far a tensor that is stored already is from `values`, in the shape of its spec, by piece."""
-        spec = tensor.spec
-        matrix = values.reshape(spec.rows, spec.cols)
+    def compare(self, tensor: QuantizedTensor, rows_of: Rows, group_size: int) -> PieceError:
+        """How far a tensor that is stored already is from the values that `rows_of` gives."""
 
         def piece(rows: slice, part: TensorSpec) -> PieceError:
             scales = None if tensor.scales is None else tensor.scales[rows]
             zeros = None if tensor.zeros is None else tensor.zeros[rows]
             part_tensor = QuantizedTensor(part, tensor.format, tensor.codes[rows], scales, zeros)
-            stored = dequantize_tensor(part_tensor, group_size)
-            return piece_error(matrix[rows], stored.reshape(matrix[rows].shape))
+            values = rows_of(rows)
+            return piece_error(values, dequantize_tensor(part_tensor, group_size).reshape(values.shape))
 
-        return list(self._executor.map(piece, *_pieces_of(spec)))
+        return summed(self._executor.map(piece, *_pieces_of(tensor.spec)))
 
 
 @contextmanager
@@ -72,6 +76,13 @@ def _pieces_of(spec: TensorSpec) -> tuple[list[slice], list[TensorSpec]]:
     return rows, [TensorSpec(spec.name, spec.kind, run.stop - run.start, spec.cols) for run in rows]
 
 
-def _joined(arrays: list[NDArray[Any] | None]) -> NDArray[Any] | None:
-    present = [array for array in arrays if array is not None]
-    return np.concatenate(present) if present else None
+def _empty(spec: TensorSpec, fmt: Format, group_size: int) -> QuantizedTensor:
+    """A tensor whose arrays are still to be filled."""
+
+    def array(cols: int, dtype: Any) -> NDArray[Any]:
+        return np.empty((spec.rows, cols), dtype)
+
+    groups = group_count(spec.cols, group_size)
+    scales = array(groups, np.float16) if fmt in (Format.W4, Format.W8) else None
+    zeros = array(groups, np.uint8) if fmt is Format.W4 else None
+    return QuantizedTensor(spec, fmt, array(spec.cols, _CODE_TYPES[fmt]), scales, zeros)

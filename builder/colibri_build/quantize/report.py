@@ -80,7 +80,7 @@ class QuantizeReport:
 
 
 class PieceError(NamedTuple):
-    """How far the stored values of some rows are from the wanted ones."""
+    """How far the stored values of some rows, or of a whole tensor, are from the wanted ones."""
 
     weights: int
     squared_error: float
@@ -93,6 +93,12 @@ def piece_error(wanted: F32, stored: F32) -> PieceError:
     error = stored.astype(np.float64) - wanted
     energy = float(np.sum(np.square(wanted, dtype=np.float64)))
     return PieceError(wanted.size, float(np.sum(error * error)), energy, float(np.abs(error).max(initial=0.0)))
+
+
+def summed(pieces: Iterable[PieceError]) -> PieceError:
+    """The error of the tensor that the pieces make up."""
+    weights, errors, energies, largest = zip(*pieces, strict=True)
+    return PieceError(sum(weights), sum(errors), sum(energies), max(largest))
 
 
 @dataclass
@@ -108,7 +114,7 @@ class ErrorSum:
     max_abs_error: float = 0.0
 
     def add(self, error: PieceError) -> None:
-        """Count a piece of a tensor."""
+        """Count a tensor's error."""
         self.weights += error.weights
         self.squared_error += error.squared_error
         self.squared_weight += error.squared_weight
@@ -121,13 +127,12 @@ class ErrorTable:
 
     sums: dict[Kind, ErrorSum] = field(default_factory=dict)
 
-    def add(self, kind: Kind, fmt: Format, pieces: Iterable[PieceError], stored_bytes: int) -> None:
-        """Count one tensor of `kind`, which the pieces cover."""
+    def add(self, kind: Kind, fmt: Format, error: PieceError, stored_bytes: int) -> None:
+        """Count one tensor of `kind`."""
         sums = self.sums.setdefault(kind, ErrorSum(fmt))
         sums.tensors += 1
         sums.bytes += stored_bytes
-        for piece in pieces:
-            sums.add(piece)
+        sums.add(error)
 
     def rows(self) -> tuple[KindError, ...]:
         """One row for each kind that occurred, in the order of `Kind`."""

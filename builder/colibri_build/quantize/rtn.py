@@ -140,8 +140,8 @@ def dequantize_tensor(tensor: QuantizedTensor, group_size: int) -> F32:
     return values.reshape(tensor.spec.shape)
 
 
-def stored_bytes(tensor: QuantizedTensor, group_size: int) -> int:
-    """Bytes of the tensor's part in the model folder (FORMAT.md: padded to panels and blocks), without file gaps."""
-    codes = code_bytes(tensor.spec, tensor.format)
-    scales = scale_bytes(tensor.spec, tensor.format, group_size)
+def stored_bytes(spec: TensorSpec, fmt: Format, group_size: int) -> int:
+    """Bytes of a tensor's part in the model folder (FORMAT.md: padded to panels and blocks), without file gaps."""
+    codes = code_bytes(spec, fmt)
+    scales = scale_bytes(spec, fmt, group_size)
     return align(codes, ALIGNMENT) + scales if scales else codes

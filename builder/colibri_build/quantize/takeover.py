@@ -69,17 +69,19 @@ class Takeover:
     taken: Counter[Kind] = field(default_factory=Counter)
     requantized: dict[Kind, Counter[str]] = field(default_factory=dict)  # by reason
 
-    def tensor(self, spec: TensorSpec, fmt: Format) -> QuantizedTensor | None:
-        """The checkpoint's codes in `fmt`, exactly; None where there are none, or `fmt` cannot hold them."""
+    def tensor(self, spec: TensorSpec, fmt: Format) -> QuantizedTensor | str | None:
+        """The checkpoint's codes in `fmt`, exactly; or why `fmt` cannot hold them; None where there are none."""
         packed = self.packed.get(spec.name)
         if packed is None or fmt not in _WITH_CODES:
             return None
-        tensor = take_over(spec, packed, fmt, self.group_size)
-        if isinstance(tensor, QuantizedTensor):
-            self.taken[spec.kind] += 1
-            return tensor
-        self.requantized.setdefault(spec.kind, Counter())[tensor] += 1
-        return None
+        return take_over(spec, packed, fmt, self.group_size)
+
+    def count(self, kind: Kind, outcome: bool | str | None) -> None:
+        """Count what became of a tensor: taken over (True), rounded anew for a reason, or nothing to take over."""
+        if isinstance(outcome, str):
+            self.requantized.setdefault(kind, Counter())[outcome] += 1
+        elif outcome:
+            self.taken[kind] += 1
 
     def rows(self) -> tuple[TakenOver, ...]:
         """One row for each kind that has packed tensors, in the order of `Kind`."""
