@@ -96,12 +96,12 @@ quantize_options = _all(
         metavar="KIND=FORMAT",
         help="Format of one kind of tensor, as attention=w4 or lm_head=f16. May be given several times.",
     ),
-)
     click.option(
         "--restart",
         is_flag=True,
         help="Discard what an interrupted run left. Default: go on with it where checkpoint, options and program are the same.",
     ),
+)
 
 plan_options = _all(
     click.argument("model", type=PATH),
@@ -189,6 +189,7 @@ def quantize_choices(options: dict[str, Any]) -> QuantizeChoices:
         group_size=int(options["group_size"]) if options["group_size"] else None,
         calibration=options["calibration"],
         formats=_formats(options["formats"]),
+        restart=options["restart"],
     )
 
 
@@ -197,7 +198,6 @@ def build_request(options: dict[str, Any], **more: Any) -> BuildRequest:
     return BuildRequest(
         model=options["model"],
         board=options["board"],
-        restart=options["restart"],
         context=options["context"],
         max_threads=options["max_threads"],
         activation_bits=int(options["activations"]),

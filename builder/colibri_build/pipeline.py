@@ -53,19 +53,16 @@ from colibri_build.image.make import ImageOptions, make_image
 from colibri_build.image.manifest import IMAGE_FILE, Manifest
 from colibri_build.layout import TOKENIZER_FILE
 from colibri_build.model_source import open_model
+from colibri_build.model_source import quantize_checkpoint as quantize_checkpoint
 from colibri_build.pack.reader import load_quantized, read_model_folder
-from colibri_build.pack.writer import FolderContent, new_model_folder, require_replaceable
 from colibri_build.plan.budget import check_fits, make_plan, options_to_json, plan_to_json
-from colibri_build.quantize.engine import Quantizer
-from colibri_build.quantize.options import QuantizeOptions, calibration_from_text
-from colibri_build.quantize.report import QuantizeReport
-from colibri_build.quantize.takeover import default_group_size
 from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.chat import chat_form
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
 from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest
+from colibri_build.requests import QuantizeChoices as QuantizeChoices
 from colibri_build.resources import code_digest
 from colibri_build.run.qemu_system import DirectBoot, Hardware, QemuSystem
 from colibri_build.run.runner import Runner, runner_for
