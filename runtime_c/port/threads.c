@@ -1,39 +1,63 @@
+#define _GNU_SOURCE /* syscall, RUSAGE_THREAD */
 #include "port/threads.h"
 
 #include <limits.h>
-#include <pthread.h>
+#include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "model_config.h"
+#include "port/clock.h"
 #include "trace/hooks.h"
 
 /* Rounds of polling before a thread sleeps: long enough to bridge the gap between two matrices of one layer, short
  * enough that a thread whose core was taken by another process costs its neighbours microseconds, not time slices. */
 enum { SPIN_ROUNDS = 2000, STACK_BYTES = 64 * 1024 };
 
-/* One job at a time, cut into as many shares as there are threads. `generation` numbers the jobs. A thread takes its
- * own share first, whose rows may still be in its core's cache, then any that nobody has started: so a job never waits
- * for a thread that has no core just now. */
+/* Each thread's share of a job is cut, so that a thread whose core was taken holds back one cut. Small jobs are not:
+ * every cut costs a call and loses some of a kernel's stride. */
+enum { MOST_CUTS = 4, LEAST_CUT_ITEMS = 8 };
+
+/* A worker whose core is wanted by another process, and which made the caller wait for that, rests for a while: the
+ * others, the caller included, do its share. The rest is longer where the last one was of no use. */
+enum { LEAST_REST_MS = 64, MOST_REST_MS = 1024, REST_FACTOR = 4 };
+
+/* What threads sleep on: the kernel compares its 32 bits with what they have seen. */
+typedef _Atomic uint32_t Futex;
+
+/* One job at a time. A thread takes the cuts of its own share first, whose rows may still be in its core's cache, then
+ * any that nobody has started: so a job never waits for a thread that has no core just now, unless in a cut. */
 static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t job_ready;
-    pthread_cond_t job_done;
     ThreadWork work;
     void *argument;
     int n_items;
-    int n_threads; /* the caller included */
-    atomic_bool stopping;
-    atomic_uint generation;
-    atomic_int n_left; /* shares of the current job that are not done */
-} team = {.lock = PTHREAD_MUTEX_INITIALIZER,
-          .job_ready = PTHREAD_COND_INITIALIZER,
-          .job_done = PTHREAD_COND_INITIALIZER,
-          .n_threads = 1};
+    int n_threads;         /* the caller included */
+    Futex job;             /* the job's number, above 8 bits for its cuts a share */
+    Futex n_left;          /* cuts of the job that are not done */
+    Futex stopping;        /* 1: workers end */
+    atomic_int n_sleepers; /* workers that wait for a job in the kernel */
+    atomic_bool caller_sleeps;
+    _Atomic uint64_t late_after; /* clock_ticks(): who keeps the sleeping caller waiting still then is late */
+} team = {.n_threads = 1};
+
+/* The last job of which cuts of this share were taken, above 8 bits for their number. Each on a cache line of its own.
+ */
+static struct { _Alignas(64) _Atomic uint32_t value; } taken[MODEL_MAX_THREADS];
+
+/* Of one worker. */
+typedef struct {
+    int thread;
+    long n_preemptions; /* at the last look */
+    int rest_ms;
+    uint64_t rested; /* clock_ticks() at the end of the last rest */
+} Worker;
 
 static pthread_t threads[MODEL_MAX_THREADS];
-static int worker_index[MODEL_MAX_THREADS];
-static atomic_uint taken[MODEL_MAX_THREADS]; /* the last job of which this share was taken */
+static Worker workers[MODEL_MAX_THREADS];
 
 static void cpu_relax(void) {
 #if defined(__x86_64__)
@@ -43,98 +67,157 @@ static void cpu_relax(void) {
 #endif
 }
 
-/* First item of a share; share n_threads stands for the end. */
-static int share_begin(int share, int n_items, int n_threads) {
-    return (int)((long long)n_items * share / n_threads);
+/* Sleeps as long as *futex is `seen`, at most `timeout`, if there is one. May return early. */
+static void sleep_on(Futex *futex, uint32_t seen, const struct timespec *timeout) {
+    (void)syscall(SYS_futex, futex, FUTEX_WAIT_PRIVATE, seen, timeout, NULL, 0);
 }
 
-static void run_share(int share) {
-    int begin = share_begin(share, team.n_items, team.n_threads);
-    int end = share_begin(share + 1, team.n_items, team.n_threads);
+static void wake_all(Futex *futex) {
+    (void)syscall(SYS_futex, futex, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Takes the next cut of a share. All of a job's cuts are taken before it ends, so `taken` names this job, the one
+ * before it, or a later one, if this thread comes too late. */
+static bool take_cut(int share, uint32_t job, uint32_t *cut) {
+    uint32_t n_cuts = job & 0xFF;
+    uint32_t number = job >> 8;
+    uint32_t before = atomic_load_explicit(&taken[share].value, memory_order_relaxed);
+    do {
+        if (before >> 8 == number) {
+            *cut = before & 0xFF;
+        } else if (before >> 8 == ((number - 1) & 0xFFFFFF)) {
+            *cut = 0;
+        } else {
+            return false;
+        }
+        if (*cut == n_cuts) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&taken[share].value, &before, number << 8 | (*cut + 1),
+                                                    memory_order_acq_rel, memory_order_relaxed));
+    return true;
+}
+
+/* First item of a cut; the number of all cuts stands for the end. */
+static int cut_begin(int cut, int n_cuts) {
+    return (int)((long long)team.n_items * cut / n_cuts);
+}
+
+static void run_cut(int cut, int n_cuts) {
+    int begin = cut_begin(cut, n_cuts);
+    int end = cut_begin(cut + 1, n_cuts);
     if (begin < end) {
         team.work(team.argument, begin, end);
     }
 }
 
-/* Every share of job - 1 was taken before that job ended, so a thread that comes too late for `job` gets nothing. */
-static bool take_share(int share, unsigned job) {
-    unsigned before = job - 1;
-    return atomic_compare_exchange_strong_explicit(&taken[share], &before, job, memory_order_acq_rel,
-                                                   memory_order_relaxed);
-}
-
-/* Returns whether it did the last of the job's shares. */
-static bool run_shares(int thread, unsigned job) {
+/* Returns whether it did the last of the job's cuts. */
+static bool run_cuts(int thread, uint32_t job) {
+    int cuts_a_share = (int)(job & 0xFF);
     bool was_last = false;
+    uint32_t cut = 0;
     for (int i = 0; i < team.n_threads; i++) {
         int share = (thread + i) % team.n_threads;
-        if (take_share(share, job)) {
-            run_share(share);
-            was_last = atomic_fetch_sub_explicit(&team.n_left, 1, memory_order_acq_rel) == 1;
+        while (take_cut(share, job, &cut)) {
+            run_cut(share * cuts_a_share + (int)cut, team.n_threads * cuts_a_share);
+            was_last = atomic_fetch_sub(&team.n_left, 1) == 1;
         }
     }
     return was_last;
 }
 
-/* Returns the number of a job after `seen`. */
-static unsigned wait_for_job(unsigned seen) {
+/* Returns the job after `seen`. */
+static uint32_t wait_for_job(uint32_t seen) {
+    uint32_t now = seen;
     for (int round = 0; round < SPIN_ROUNDS; round++) {
-        unsigned now = atomic_load_explicit(&team.generation, memory_order_acquire);
+        now = atomic_load_explicit(&team.job, memory_order_acquire);
         if (now != seen) {
             return now;
         }
         cpu_relax();
     }
-    pthread_mutex_lock(&team.lock);
-    while (atomic_load_explicit(&team.generation, memory_order_acquire) == seen) {
-        pthread_cond_wait(&team.job_ready, &team.lock);
+    atomic_fetch_add(&team.n_sleepers, 1);
+    while ((now = atomic_load(&team.job)) == seen) {
+        sleep_on(&team.job, seen, NULL);
     }
-    pthread_mutex_unlock(&team.lock);
-    return atomic_load_explicit(&team.generation, memory_order_acquire);
+    atomic_fetch_sub(&team.n_sleepers, 1);
+    return now;
 }
 
-static void wake_caller(void) {
-    pthread_mutex_lock(&team.lock);
-    pthread_cond_signal(&team.job_done);
-    pthread_mutex_unlock(&team.lock);
+/* Whether another process has taken this thread's core since the last call. */
+static bool was_preempted(Worker *worker) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_THREAD, &usage) != 0) {
+        return false;
+    }
+    bool was = usage.ru_nivcsw != worker->n_preemptions;
+    worker->n_preemptions = usage.ru_nivcsw;
+    return was;
 }
 
-static void *worker_main(void *index) {
-    int thread = *(const int *)index;
-    trace_thread(thread);
-    unsigned seen = 0;
+static void rest(Worker *worker) {
+    bool was_of_no_use = clock_ticks() - worker->rested < (uint64_t)clock_hz() * 2;
+    worker->rest_ms = was_of_no_use ? worker->rest_ms * REST_FACTOR : LEAST_REST_MS;
+    worker->rest_ms = worker->rest_ms < MOST_REST_MS ? worker->rest_ms : MOST_REST_MS;
+    struct timespec time = {worker->rest_ms / 1000, worker->rest_ms % 1000 * 1000000L};
+    sleep_on(&team.stopping, 0, &time);
+    worker->rested = clock_ticks();
+}
+
+/* After the last cut of a job: wakes the caller, if it sleeps. Returns whether this worker kept it waiting too long. */
+static bool wake_caller(void) {
+    if (!atomic_load(&team.caller_sleeps)) {
+        return false;
+    }
+    uint64_t late_after = atomic_load(&team.late_after);
+    wake_all(&team.n_left);
+    return clock_ticks() > late_after;
+}
+
+static void *worker_main(void *argument) {
+    Worker *worker = argument;
+    uint32_t seen = 0;
+    trace_thread(worker->thread);
+    (void)was_preempted(worker);
     for (;;) {
         seen = wait_for_job(seen);
-        if (atomic_load_explicit(&team.stopping, memory_order_acquire)) {
+        if (atomic_load(&team.stopping) != 0) {
             return NULL;
         }
-        if (run_shares(thread, seen)) {
-            wake_caller();
+        if (run_cuts(worker->thread, seen) && wake_caller() && was_preempted(worker)) {
+            rest(worker);
         }
     }
 }
 
-/* Publishes a new job number and returns it; the mutex orders it before any sleeper's check. */
-static unsigned announce(void) {
-    pthread_mutex_lock(&team.lock);
-    unsigned job = atomic_fetch_add_explicit(&team.generation, 1, memory_order_release) + 1;
-    pthread_cond_broadcast(&team.job_ready);
-    pthread_mutex_unlock(&team.lock);
+/* Publishes a new job and returns it. */
+static uint32_t announce(uint32_t n_cuts) {
+    uint32_t number = (atomic_load_explicit(&team.job, memory_order_relaxed) >> 8) + 1;
+    uint32_t job = number << 8 | n_cuts;
+    atomic_store(&team.job, job);
+    if (atomic_load(&team.n_sleepers) > 0) {
+        wake_all(&team.job);
+    }
     return job;
 }
 
-static void wait_for_workers(void) {
+/* `start`: clock_ticks() when the job began. A worker is late that needs half as long again as the caller has worked.
+ */
+static void wait_for_workers(uint64_t start) {
+    uint32_t n_left = 0;
     for (int round = 0; round < SPIN_ROUNDS; round++) {
         if (atomic_load_explicit(&team.n_left, memory_order_acquire) == 0) {
             return;
         }
         cpu_relax();
     }
-    pthread_mutex_lock(&team.lock);
-    while (atomic_load_explicit(&team.n_left, memory_order_acquire) != 0) {
-        pthread_cond_wait(&team.job_done, &team.lock);
+    uint64_t now = clock_ticks();
+    atomic_store(&team.late_after, now + (now - start) / 2);
+    atomic_store(&team.caller_sleeps, true);
+    while ((n_left = atomic_load(&team.n_left)) != 0) {
+        sleep_on(&team.n_left, n_left, NULL);
     }
-    pthread_mutex_unlock(&team.lock);
+    atomic_store(&team.caller_sleeps, false);
 }
 
 void threads_run(ThreadWork work, void *argument, int n_items) {
@@ -142,12 +225,15 @@ void threads_run(ThreadWork work, void *argument, int n_items) {
         work(argument, 0, n_items);
         return;
     }
+    int n_cuts = n_items / team.n_threads / LEAST_CUT_ITEMS;
+    n_cuts = n_cuts < 1 ? 1 : n_cuts < MOST_CUTS ? n_cuts : MOST_CUTS;
     team.work = work;
     team.argument = argument;
     team.n_items = n_items;
-    atomic_store_explicit(&team.n_left, team.n_threads, memory_order_relaxed);
-    if (!run_shares(0, announce())) {
-        wait_for_workers();
+    atomic_store_explicit(&team.n_left, (uint32_t)(team.n_threads * n_cuts), memory_order_relaxed);
+    uint64_t start = clock_ticks();
+    if (!run_cuts(0, announce((uint32_t)n_cuts))) {
+        wait_for_workers(start);
     }
 }
 
@@ -162,17 +248,17 @@ colibri_status threads_start(int n_threads) {
     }
     size_t stack_bytes = STACK_BYTES < PTHREAD_STACK_MIN ? (size_t)PTHREAD_STACK_MIN : (size_t)STACK_BYTES;
     int failed = pthread_attr_setstacksize(&attributes, stack_bytes);
-    atomic_store(&team.stopping, false);
-    atomic_store(&team.generation, 0);
+    atomic_store(&team.stopping, 0);
+    atomic_store(&team.job, 0);
     for (int share = 0; share < MODEL_MAX_THREADS; share++) {
-        atomic_store(&taken[share], 0);
+        atomic_store(&taken[share].value, 0);
     }
     team.n_threads = 1;
     threads[0] = pthread_self();
     while (failed == 0 && team.n_threads < n_threads) {
         int thread = team.n_threads;
-        worker_index[thread] = thread;
-        failed = pthread_create(&threads[thread], &attributes, worker_main, &worker_index[thread]);
+        workers[thread] = (Worker){.thread = thread};
+        failed = pthread_create(&threads[thread], &attributes, worker_main, &workers[thread]);
         if (failed == 0) {
             team.n_threads++;
         }
@@ -187,8 +273,9 @@ colibri_status threads_start(int n_threads) {
 
 void threads_stop(void) {
     if (team.n_threads > 1) {
-        atomic_store(&team.stopping, true);
-        (void)announce();
+        atomic_store(&team.stopping, 1);
+        wake_all(&team.stopping);
+        (void)announce(0);
     }
     for (int thread = 1; thread < team.n_threads; thread++) {
         pthread_join(threads[thread], NULL);
