@@ -96,6 +96,7 @@ ALWAYS_INLINE __m256i group_products(const uint8_t *codes, const uint8_t *zero_p
 /* y of the 8 rows with the products of one more group added; scales: the record of this panel and group. */
 ALWAYS_INLINE __m256 add_group(__m256 y, const uint8_t *codes, const uint8_t *scales, const Activation *x, int group,
                                int n_blocks) {
+    prefetch_weights(codes, n_blocks * W4_BLOCK_BYTES);
     const __m256i d = group_products(codes, scales + 2 * PANEL_ROWS, x, group, n_blocks);
     return _mm256_add_ps(y, scaled_products(d, scales, x->scales[group]));
 }
