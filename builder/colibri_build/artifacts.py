@@ -367,6 +367,12 @@ class BuildOptions:
     embed: str = "incbin"  # or "xxd"
     debug: tuple[str, ...] = ()  # of DEBUG_NAMES, sorted: what the firmware can record; () is a firmware for use
     chat: ChatForm | None = None  # what is written around every prompt; None: nothing
+    prefill_batch: int = 1  # most prompt tokens that are computed together; no result depends on it
+
+    @property
+    def batch(self) -> int:
+        """Tokens in the largest batch: no more than the context holds."""
+        return min(self.prefill_batch, self.context)
 
 
 @dataclass(frozen=True)

@@ -162,9 +162,9 @@ def is_as_inspected(built: Built) -> bool:
 
 def _checked(options: BuildOptions) -> BuildOptions:
     """Return options read from a file that may have been edited. Raises ValueError for those that no build has."""
-    counts = (options.context, options.max_threads)
+    counts = (options.context, options.max_threads, options.prefill_batch)
     if not all(type(count) is int and count > 0 for count in counts):
-        raise ValueError("context and max_threads are positive integers")
+        raise ValueError("context, max_threads and prefill_batch are positive integers")
     if options.activation_bits not in (8, 16) or options.embed not in ("incbin", "xxd"):
         raise ValueError("activation_bits or embed")
     debug = tuple(options.debug)  # JSON has lists; a build from before it has none

@@ -55,7 +55,7 @@ from colibri_build.layout import TOKENIZER_FILE
 from colibri_build.model_source import open_model
 from colibri_build.model_source import quantize_checkpoint as quantize_checkpoint
 from colibri_build.pack.reader import load_quantized, read_model_folder
-from colibri_build.plan.budget import check_fits, make_plan, options_to_json, plan_to_json
+from colibri_build.plan.budget import check_fits, make_plan, model_prefill_batch, options_to_json, plan_to_json
 from colibri_build.reference.generate import generate
 from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.chat import chat_form
@@ -105,7 +105,8 @@ def _options(request: BuildRequest, folder: ModelFolder, board: Board) -> BuildO
         )
     threads = request.max_threads or board.cores
     chat = _chat_form(request, folder, context)
-    return BuildOptions(context, threads, request.activation_bits, request.embed, request.debug, chat)
+    batch = request.prefill_batch or model_prefill_batch(folder)
+    return BuildOptions(context, threads, request.activation_bits, request.embed, request.debug, chat, batch)
 
 
 def _chat_form(request: BuildRequest, folder: ModelFolder, context: int) -> ChatForm | None:

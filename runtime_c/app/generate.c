@@ -1,9 +1,10 @@
 #include "app/generate.h"
 
 #include "app/interrupt.h"
+#include "port/clock.h"
 #include "sample/sampler.h"
 #include "store/model_tables.h"
-#include "trace/hooks.h"
+#include "trace/trace.h"
 
 bool is_end_of_sequence(int token) {
     for (int i = 0; i < MODEL_N_EOS; i++) {
@@ -26,33 +27,77 @@ static colibri_status not_finite(Report *report) {
                         colibri_position());
 }
 
-colibri_status feed(int token, bool want_logits, Report *report) {
-    colibri_status status = colibri_feed(token, want_logits);
-    trace_flush();
+/* Reports why a feed failed; `token` is the one whose fault it is. */
+static colibri_status feed_fault(colibri_status status, int token, Report *report) {
     if (status == COLIBRI_E_NOT_FINITE) {
         return not_finite(report);
     }
-    if (status != COLIBRI_OK) {
-        return report_fault(report, status, "token %d at position %d: %s", token, colibri_position(),
-                            colibri_status_name(status));
-    }
-    return COLIBRI_OK;
+    return report_fault(report, status, "token %d at position %d: %s", token, colibri_position(),
+                        colibri_status_name(status));
+}
+
+colibri_status feed(int token, bool want_logits, Report *report) {
+    colibri_status status = colibri_feed(token, want_logits);
+    trace_flush();
+    return status == COLIBRI_OK ? COLIBRI_OK : feed_fault(status, token, report);
 }
 
 static bool stops(bool (*must_stop)(void)) {
     return must_stop != NULL ? must_stop() : interrupted();
 }
 
+/* While a debug build records, tokens are fed one by one: each record is of one token. */
+#if TRACE_COMPILED
+static int largest_batch(void) {
+    return trace_mask() != 0 ? 1 : MODEL_BATCH;
+}
+#else
+static int largest_batch(void) {
+    return MODEL_BATCH;
+}
+#endif
+
+/* Tokens in the next batch for a caller with a must_stop of his own, who has others waiting while it runs. */
+static int paced_batch = 1;
+
+/* Half as many after half a second, twice as many after less than an eighth of one. */
+static void adapt_pace(uint64_t ticks) {
+    if (ticks > clock_hz() / 2 && paced_batch > 1) {
+        paced_batch /= 2;
+    } else if (ticks < clock_hz() / 8 && paced_batch <= MODEL_BATCH / 2) {
+        paced_batch *= 2;
+    }
+}
+
+/* Feeds the next tokens of a prompt. */
+static colibri_status feed_next(const Prompt *prompt, bool has_waiters, Report *report) {
+    const int *ids = prompt->ids + colibri_position();
+    int left = prompt->n_ids - colibri_position();
+    int most = largest_batch();
+    most = has_waiters && paced_batch < most ? paced_batch : most;
+    int n = left < most ? left : most;
+    uint64_t start = clock_ticks();
+    colibri_status status = colibri_feed_batch(ids, n, n == left);
+    trace_flush();
+    if (status != COLIBRI_OK) {
+        return feed_fault(status, prompt->ids[colibri_position()], report);
+    }
+    if (has_waiters && n == paced_batch) {
+        adapt_pace(clock_ticks() - start);
+    }
+    return COLIBRI_OK;
+}
+
 colibri_status feed_prompt(const Prompt *prompt, bool (*must_stop)(void), Report *report) {
     colibri_reset();
     report->n_prompt_tokens = prompt->n_ids;
     trace_phase(TRACE_PREFILL);
-    for (int i = 0; i < prompt->n_ids; i++) {
+    while (colibri_position() < prompt->n_ids) {
         if (stops(must_stop)) {
             report->stop = STOP_INTERRUPTED;
             return COLIBRI_OK;
         }
-        colibri_status status = feed(prompt->ids[i], i == prompt->n_ids - 1, report);
+        colibri_status status = feed_next(prompt, must_stop != NULL, report);
         if (status != COLIBRI_OK) {
             return status;
         }

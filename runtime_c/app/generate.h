@@ -11,7 +11,9 @@ typedef struct {
     int context;    /* prompt.n_ids .. MODEL_CONTEXT */
     /* Called with each chosen token but an end of sequence; NULL: nobody listens. */
     colibri_status (*on_token)(int token);
-    bool (*must_stop)(void); /* asked before each token of prompt and answer; NULL: after a signal (interrupted) */
+    /* Asked before each batch of prompt tokens and each token of the answer; NULL: after a signal (interrupted). With
+     * one, batches stay short enough that it is asked about twice a second, or after each token on a slow board. */
+    bool (*must_stop)(void);
 } Generation;
 
 /* Starts a new sequence, feeds the prompt and chooses tokens (sampler_init says how) until an end of sequence,

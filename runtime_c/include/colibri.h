@@ -39,6 +39,11 @@ void colibri_reset(void);
 /* Feeds one token at the next position. With want_logits, colibri_logits() is valid until the next call. After a fault
  * the position is as before. */
 COLIBRI_MUST_CHECK colibri_status colibri_feed(int token, bool want_logits);
+
+/* Feeds n tokens at the next positions, 1 <= n <= MODEL_BATCH (else COLIBRI_E_USAGE), with the logits of the last one:
+ * faster than one by one, the same bits. After a fault the position is that of the token whose fault it is: those
+ * before it are fed. */
+COLIBRI_MUST_CHECK colibri_status colibri_feed_batch(const int *tokens, int n, bool want_logits);
 const float *colibri_logits(void); /* [MODEL_VOCAB_SIZE] */
 int colibri_position(void);        /* tokens fed so far */
 

@@ -1,16 +1,15 @@
 #include "model/adjust.h"
 
-#include "model/arena.h"
-
 #ifdef MODEL_QKV_BIAS
-static void add_biases(const Layer *layer) {
-    KERNEL(add)(arena.q, layer->q_bias, Q_DIM);
-    KERNEL(add)(arena.k, layer->k_bias, K_DIM);
-    KERNEL(add)(arena.v, layer->v_bias, V_DIM);
+static void add_biases(const Layer *layer, Token *token) {
+    KERNEL(add)(token->q, layer->q_bias, Q_DIM);
+    KERNEL(add)(token->k, layer->k_bias, K_DIM);
+    KERNEL(add)(token->v, layer->v_bias, V_DIM);
 }
 #else
-static void add_biases(const Layer *layer) {
+static void add_biases(const Layer *layer, Token *token) {
     (void)layer;
+    (void)token;
 }
 #endif
 
@@ -22,18 +21,19 @@ static void normalise_heads(float *heads, int n_heads, const float *weight) {
     }
 }
 
-static void normalise(const Layer *layer) {
-    normalise_heads(arena.q, MODEL_N_HEADS, layer->q_norm);
-    normalise_heads(arena.k, MODEL_N_KV_HEADS, layer->k_norm);
+static void normalise(const Layer *layer, Token *token) {
+    normalise_heads(token->q, MODEL_N_HEADS, layer->q_norm);
+    normalise_heads(token->k, MODEL_N_KV_HEADS, layer->k_norm);
 }
 #elif defined(MODEL_QK_NORM_WHOLE)
-static void normalise(const Layer *layer) {
-    KERNEL(rms_norm)(arena.q, layer->q_norm, arena.q, Q_DIM, MODEL_RMS_EPS);
-    KERNEL(rms_norm)(arena.k, layer->k_norm, arena.k, K_DIM, MODEL_RMS_EPS);
+static void normalise(const Layer *layer, Token *token) {
+    KERNEL(rms_norm)(token->q, layer->q_norm, token->q, Q_DIM, MODEL_RMS_EPS);
+    KERNEL(rms_norm)(token->k, layer->k_norm, token->k, K_DIM, MODEL_RMS_EPS);
 }
 #else
-static void normalise(const Layer *layer) {
+static void normalise(const Layer *layer, Token *token) {
     (void)layer;
+    (void)token;
 }
 #endif
 
@@ -46,28 +46,30 @@ static void clamp(float *x, int n) {
     }
 }
 
-static void clamp_all(void) {
-    clamp(arena.q, Q_DIM);
-    clamp(arena.k, K_DIM);
-    clamp(arena.v, V_DIM);
+static void clamp_all(Token *token) {
+    clamp(token->q, Q_DIM);
+    clamp(token->k, K_DIM);
+    clamp(token->v, V_DIM);
 }
 #else
-static void clamp_all(void) {
+static void clamp_all(Token *token) {
+    (void)token;
 }
 #endif
 
-void adjust_qkv(const Layer *layer) {
-    add_biases(layer);
-    normalise(layer);
-    clamp_all();
+void adjust_qkv(const Layer *layer, Token *token) {
+    add_biases(layer, token);
+    normalise(layer, token);
+    clamp_all(token);
 }
 
 #ifdef MODEL_O_BIAS
-void adjust_out(const Layer *layer) {
-    KERNEL(add)(arena.mixed, layer->o_bias, MODEL_DIM);
+void adjust_out(const Layer *layer, Token *token) {
+    KERNEL(add)(token->mixed, layer->o_bias, MODEL_DIM);
 }
 #else
-void adjust_out(const Layer *layer) {
+void adjust_out(const Layer *layer, Token *token) {
     (void)layer;
+    (void)token;
 }
 #endif

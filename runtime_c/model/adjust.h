@@ -2,12 +2,13 @@
 #ifndef COLIBRI_ADJUST_H
 #define COLIBRI_ADJUST_H
 
+#include "model/arena.h"
 #include "store/model_tables.h"
 
-/* arena.q, arena.k, arena.v: biases, then norms, then the clamp. */
-void adjust_qkv(const Layer *layer);
+/* token->q, token->k, token->v: biases, then norms, then the clamp. */
+void adjust_qkv(const Layer *layer, Token *token);
 
-/* arena.mixed: the bias of the output projection. */
-void adjust_out(const Layer *layer);
+/* token->mixed: the bias of the output projection. */
+void adjust_out(const Layer *layer, Token *token);
 
 #endif

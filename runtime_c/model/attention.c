@@ -3,6 +3,7 @@
 #include "math/scalar.h"
 #include "model/adjust.h"
 #include "model/arena.h"
+#include "model/batch.h"
 #include "model/norm.h"
 #include "model/product.h"
 #include "model/qkv.h"
@@ -13,23 +14,41 @@
 
 _Static_assert(MODEL_N_HEADS % MODEL_N_KV_HEADS == 0, "each key-value head serves the same number of query heads");
 
-/* What the threads of one job see. */
+/* What the threads of the jobs see. */
 typedef struct {
     const Layer *layer;
-    Input input;
-    int layer_index;
-    int position;
+    int index; /* of the layer */
+    int n;     /* tokens */
+    Column out[MODEL_BATCH];
 } AttentionJob;
 
-static colibri_status store_in_cache(int layer, int position) {
+static void normalise_tokens(void *argument, int begin, int end) {
+    const AttentionJob *job = argument;
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        NORMALISE_X(token, job->layer->attn_norm);
+        QUANTIZE(token->h, MODEL_DIM, token->input);
+    }
+}
+
+static colibri_status store_in_cache(int layer, const Token *token) {
     int overflow = 0;
     for (int head = 0; head < MODEL_N_KV_HEADS; head++) {
-        const float *k = arena.k + head * MODEL_HEAD_DIM;
-        const float *v = arena.v + head * MODEL_VALUE_DIM;
-        overflow |= KERNEL(to_f16)(k, kv_cache.keys[layer][head][position], MODEL_HEAD_DIM);
-        overflow |= KERNEL(to_f16)(v, kv_cache.values[layer][head][position], MODEL_VALUE_DIM);
+        const float *k = token->k + head * MODEL_HEAD_DIM;
+        const float *v = token->v + head * MODEL_VALUE_DIM;
+        overflow |= KERNEL(to_f16)(k, kv_cache.keys[layer][head][token->position], MODEL_HEAD_DIM);
+        overflow |= KERNEL(to_f16)(v, kv_cache.values[layer][head][token->position], MODEL_VALUE_DIM);
     }
     return overflow ? COLIBRI_E_NOT_FINITE : COLIBRI_OK;
+}
+
+/* From the projections to what the heads read: queries in place, keys and values in the cache. */
+static void place_tokens(void *argument, int begin, int end) {
+    const AttentionJob *job = argument;
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        adjust_qkv(job->layer, token);
+        rotate_all(token);
+        token->status = store_in_cache(job->index, token);
+    }
 }
 
 #ifdef MODEL_MIXED_WINDOWS
@@ -75,43 +94,65 @@ static float exponentials(const Layer *layer, int head, float *scores, int n) {
 }
 #endif
 
+/* One head of one token, which sees the positions up to its own: those after it belong to later tokens of the batch. */
+static void attend(const AttentionJob *job, int head, Token *token) {
+    int first = first_visible(job->layer, token->position);
+    int n = token->position - first + 1;
+    int kv_head = head / (MODEL_N_HEADS / MODEL_N_KV_HEADS);
+    const uint16_t *keys = kv_cache.keys[job->index][kv_head][first];
+    const uint16_t *values = kv_cache.values[job->index][kv_head][first];
+    float *scores = arena.scores[head];
+    const float *q = token->q + head * MODEL_HEAD_DIM;
+    KERNEL(attention_scores)(q, keys, MODEL_ATTENTION_SCALE, scores, MODEL_HEAD_DIM, n);
+    float total = exponentials(job->layer, head, scores, n);
+    KERNEL(attention_mix)(scores, values, total, token->h + head * MODEL_VALUE_DIM, MODEL_VALUE_DIM, n);
+}
+
 static void attend_heads(void *argument, int begin, int end) {
     const AttentionJob *job = argument;
-    int first = first_visible(job->layer, job->position);
-    int n = job->position - first + 1;
     for (int head = begin; head < end; head++) {
-        int kv_head = head / (MODEL_N_HEADS / MODEL_N_KV_HEADS);
-        const uint16_t *keys = kv_cache.keys[job->layer_index][kv_head][first];
-        const uint16_t *values = kv_cache.values[job->layer_index][kv_head][first];
-        float *scores = arena.scores[head];
-        const float *q = arena.q + head * MODEL_HEAD_DIM;
-        KERNEL(attention_scores)(q, keys, MODEL_ATTENTION_SCALE, scores, MODEL_HEAD_DIM, n);
-        float total = exponentials(job->layer, head, scores, n);
-        KERNEL(attention_mix)(scores, values, total, arena.h + head * MODEL_VALUE_DIM, MODEL_VALUE_DIM, n);
+        for (int i = 0; i < job->n; i++) {
+            attend(job, head, &arena.tokens[i]);
+        }
+    }
+}
+
+static void quantize_outputs(void *argument, int begin, int end) {
+    (void)argument;
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        QUANTIZE(token->h, OUT_DIM, token->input);
     }
 }
 
 static void project_out(void *argument, int begin, int end) {
     const AttentionJob *job = argument;
-    product(MODEL_ATTENTION_FORMAT, &job->layer->o, job->input, arena.mixed, begin, end);
+    product(MODEL_ATTENTION_FORMAT, &job->layer->o, job->out, job->n, begin, end);
 }
 
-colibri_status attention_block(int layer, int position) {
-    Activation quantized = ACTIVATION_OF(arena.input);
-    AttentionJob job = {&model_layers[layer], {arena.h, &quantized}, layer, position};
-    NORMALISE_X(job.layer->attn_norm);
-    KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
-    project_qkv(job.layer, job.input);
-    adjust_qkv(job.layer);
-    rotate_all(position);
-    colibri_status status = store_in_cache(layer, position);
+static void add_outputs(void *argument, int begin, int end) {
+    const AttentionJob *job = argument;
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        adjust_out(job->layer, token);
+        residual_add(token);
+    }
+}
+
+colibri_status attention_block(int layer, int n) {
+    AttentionJob job;
+    job.layer = &model_layers[layer];
+    job.index = layer;
+    job.n = n;
+    threads_run(normalise_tokens, &job, n);
+    project_qkv(job.layer, n);
+    threads_run(place_tokens, &job, n);
+    colibri_status status = batch_status(n);
     if (status != COLIBRI_OK) {
         return status;
     }
     threads_run(attend_heads, &job, MODEL_N_HEADS);
-    KERNEL(quantize_activation)(arena.h, OUT_DIM, &quantized);
+    threads_run(quantize_outputs, &job, n);
+    SET_COLUMNS(job.out, n, input, mixed);
     threads_run(project_out, &job, panels_of(MODEL_DIM));
-    adjust_out(job.layer);
-    residual_add(arena.mixed);
+    threads_run(add_outputs, &job, n);
     return COLIBRI_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "colibri.h"
 
-/* Adds one layer's attention at `position` to arena.x. COLIBRI_E_NOT_FINITE if a key or value exceeds fp16. */
-COLIBRI_MUST_CHECK colibri_status attention_block(int layer, int position);
+/* Adds one layer's attention to x of the n tokens of a batch. COLIBRI_E_NOT_FINITE if a key or value exceeds fp16. */
+COLIBRI_MUST_CHECK colibri_status attention_block(int layer, int n);
 
 #endif

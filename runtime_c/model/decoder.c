@@ -1,17 +1,17 @@
-/* The forward pass: one token through every layer. */
+/* The forward pass: a batch of tokens at consecutive positions through every layer. Decoding is a batch of one. */
 #include "colibri.h"
 
 #include "model/arena.h"
 #include "model/attention.h"
 #include "model/embedding.h"
 #include "model/ffn.h"
-#include "model/norm.h"
-#include "model/product.h"
+#include "model/head.h"
+#include "model/rotary.h"
 #include "port/threads.h"
-#include "store/model_tables.h"
 #include "trace/hooks.h"
 
 _Static_assert(MODEL_ABI == COLIBRI_ABI, "generated code and runtime are of different versions: build again");
+_Static_assert(MODEL_BATCH >= 1 && MODEL_BATCH <= MODEL_CONTEXT, "a batch lies within the context");
 
 Arena arena;
 KvCache kv_cache;
@@ -21,73 +21,29 @@ enum { NO_LAYER = -1 };
 static int position;
 static int fault_layer = NO_LAYER;
 
-static void head_panels(void *argument, int begin, int end) {
-    const Input *input = argument;
-    product(MODEL_LM_HEAD_FORMAT, &model_lm_head, *input, arena.logits, begin, end);
-}
-
-/* Finite inputs have a finite sum of x - x; one NaN or infinity makes it NaN. */
-static colibri_status check_finite(const float *x, int n) {
-    float sum = 0.0f;
+/* Whether n tokens can be fed. */
+static colibri_status check_tokens(const int *ids, int n) {
     for (int i = 0; i < n; i++) {
-        sum += x[i] - x[i];
+        if (ids[i] < 0 || ids[i] >= MODEL_VOCAB_SIZE) {
+            return COLIBRI_E_UNKNOWN_TOKEN;
+        }
     }
-    return sum == 0.0f ? COLIBRI_OK : COLIBRI_E_NOT_FINITE;
+    return position + n <= MODEL_CONTEXT ? COLIBRI_OK : COLIBRI_E_CONTEXT_FULL;
 }
 
-#ifdef MODEL_EMBEDDING_SCALE
-static void scale_embedding(float x[MODEL_DIM]) {
-    for (int i = 0; i < MODEL_DIM; i++) {
-        x[i] *= MODEL_EMBEDDING_SCALE;
-    }
-}
-#else
-static void scale_embedding(float x[MODEL_DIM]) {
-    (void)x;
-}
-#endif
-
-#ifdef MODEL_LOGITS_DIVISOR
-static void divide_logits(float logits[MODEL_VOCAB_SIZE]) {
-    for (int i = 0; i < MODEL_VOCAB_SIZE; i++) {
-        logits[i] /= MODEL_LOGITS_DIVISOR;
-    }
-}
-#else
-static void divide_logits(float logits[MODEL_VOCAB_SIZE]) {
-    (void)logits;
-}
-#endif
-
-#ifdef MODEL_HEAD_BIAS
-static void add_head_bias(float logits[MODEL_VOCAB_SIZE]) {
-    KERNEL(add)(logits, model_lm_head_bias, MODEL_VOCAB_SIZE);
-}
-#else
-static void add_head_bias(float logits[MODEL_VOCAB_SIZE]) {
-    (void)logits;
-}
-#endif
-
-static colibri_status output_head(void) {
-    Activation quantized = ACTIVATION_OF(arena.input);
-    Input input = {arena.h, &quantized};
-    NORMALISE_X(model_final_norm);
-    if (MODEL_LM_HEAD_FORMAT != FORMAT_F16) {
-        KERNEL(quantize_activation)(arena.h, MODEL_DIM, &quantized);
-    }
-    threads_run(head_panels, &input, panels_of(MODEL_VOCAB_SIZE));
-    add_head_bias(arena.logits);
-    divide_logits(arena.logits);
-    return check_finite(arena.logits, MODEL_VOCAB_SIZE);
+static void begin_token(Token *token, int id, int at) {
+    token->position = at;
+    token->status = COLIBRI_OK;
+    set_angles(token);
+    embed(id, token->x);
 }
 
-static colibri_status run_layers(void) {
+static colibri_status run_layers(int n) {
     for (int layer = 0; layer < MODEL_N_LAYERS; layer++) {
-        colibri_status status = attention_block(layer, position);
+        colibri_status status = attention_block(layer, n);
         trace_stage(TRACE_ATTENTION, layer);
         if (status == COLIBRI_OK) {
-            status = ffn_block(layer);
+            status = ffn_block(layer, n);
         }
         if (status != COLIBRI_OK) {
             fault_layer = layer;
@@ -97,28 +53,48 @@ static colibri_status run_layers(void) {
     return COLIBRI_OK;
 }
 
-colibri_status colibri_feed(int token, bool want_logits) {
-    if (token < 0 || token >= MODEL_VOCAB_SIZE) {
-        return COLIBRI_E_UNKNOWN_TOKEN;
-    }
-    if (position >= MODEL_CONTEXT) {
-        return COLIBRI_E_CONTEXT_FULL;
+/* All n tokens or, after a fault, none of them. Records are of one token: see feed_prompt. */
+static colibri_status feed_together(const int *ids, int n, bool want_logits) {
+    colibri_status status = check_tokens(ids, n);
+    if (status != COLIBRI_OK) {
+        return status;
     }
     trace_token_begin();
-    embed(token, arena.x);
-    scale_embedding(arena.x);
+    for (int i = 0; i < n; i++) {
+        begin_token(&arena.tokens[i], ids[i], position + i);
+    }
     trace_stage(TRACE_EMBEDDING, 0);
-    colibri_status status = run_layers();
+    status = run_layers(n);
     if (status == COLIBRI_OK && want_logits) {
-        status = output_head();
+        status = output_head(&arena.tokens[n - 1]);
         trace_stage(TRACE_HEAD, 0);
         fault_layer = status == COLIBRI_OK ? NO_LAYER : MODEL_N_LAYERS;
     }
-    trace_token_end(position, token);
+    trace_token_end(position, ids[0]);
     if (status == COLIBRI_OK) {
-        position++;
+        position += n;
     }
     return status;
+}
+
+/* A batch with a fault starts again, one token at a time, which ends at the token whose fault it is. */
+colibri_status colibri_feed_batch(const int *tokens, int n, bool want_logits) {
+    if (n < 1 || n > MODEL_BATCH) {
+        return COLIBRI_E_USAGE;
+    }
+    colibri_status status = feed_together(tokens, n, want_logits);
+    if (status == COLIBRI_OK || n == 1) {
+        return status;
+    }
+    status = COLIBRI_OK;
+    for (int i = 0; i < n && status == COLIBRI_OK; i++) {
+        status = feed_together(tokens + i, 1, want_logits && i == n - 1);
+    }
+    return status;
+}
+
+colibri_status colibri_feed(int token, bool want_logits) {
+    return colibri_feed_batch(&token, 1, want_logits);
 }
 
 colibri_status colibri_open(int n_threads) {

@@ -5,7 +5,8 @@
 #include "model/product.h"
 #include "store/model_tables.h"
 
-/* out[MODEL_DIM] = W_down(gated(W_gate h, W_up h)), see swiglu.h; `input` is h[MODEL_DIM], quantized. */
-void dense_forward(const Ffn *ffn, Input input, float *out);
+/* columns[i].y[MODEL_DIM] = W_down(gated(W_gate x, W_up x)), see swiglu.h, with x[MODEL_DIM] = columns[i].x, for the n
+ * tokens of a batch. */
+void dense_forward(const Ffn *ffn, const Column *columns, int n);
 
 #endif

@@ -7,7 +7,7 @@
 #include "store/model_tables.h"
 
 #if MODEL_EMBEDDING_FORMAT == FORMAT_F16
-void embed(int token, float *x) {
+static void look_up(int token, float *x) {
     const uint16_t *row = (const uint16_t *)model_embedding.codes + (size_t)token * MODEL_DIM;
     for (int i = 0; i < MODEL_DIM; i++) {
         x[i] = f16_to_f32(row[i]);
@@ -20,7 +20,7 @@ enum {
 };
 
 /* Layout P8: the row's 32 codes of a block are contiguous, its scale is one of a panel's 8. */
-void embed(int token, float *x) {
+static void look_up(int token, float *x) {
     size_t panel = (size_t)(token / PANEL_ROWS);
     size_t row = (size_t)(token % PANEL_ROWS);
     const int8_t *codes = (const int8_t *)model_embedding.codes + panel * N_BLOCKS * W8_BLOCK_BYTES;
@@ -35,3 +35,20 @@ void embed(int token, float *x) {
     }
 }
 #endif
+
+#ifdef MODEL_EMBEDDING_SCALE
+static void scale(float x[MODEL_DIM]) {
+    for (int i = 0; i < MODEL_DIM; i++) {
+        x[i] *= MODEL_EMBEDDING_SCALE;
+    }
+}
+#else
+static void scale(float x[MODEL_DIM]) {
+    (void)x;
+}
+#endif
+
+void embed(int token, float *x) {
+    look_up(token, x);
+    scale(x);
+}

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "model/arena.h"
+#include "model/batch.h"
+#include "model/groups.h"
 #include "model/product.h"
 #include "model/swiglu.h"
 #include "port/threads.h"
@@ -14,11 +16,11 @@ _Static_assert(MODEL_TOP_K >= 1 && MODEL_TOP_K <= MODEL_N_EXPERTS, "top-k lies w
 
 enum { HIDDEN_PANELS = (MODEL_HIDDEN_DIM + PANEL_ROWS - 1) / PANEL_ROWS };
 
-/* What the threads of one job see; experts[] is by rank. */
+/* What the threads of the jobs see. The columns of group g are arena.by_expert.gate, .up, .down [groups[g].first ...].
+ */
 typedef struct {
-    const Ffn *experts[MODEL_TOP_K];
-    Input input;
-    Activation hidden[MODEL_TOP_K];
+    int layer;
+    int n; /* tokens */
 } ExpertsJob;
 
 /* y[row .. row + n - 1] += bias of a projection, where experts have biases. */
@@ -28,53 +30,90 @@ typedef struct {
 #define ADD_BIAS(y, expert, part, row, n) (void)0
 #endif
 
-/* Panels first .. last-1 of the hidden vector of one chosen expert. */
-static void gate_and_up(const ExpertsJob *job, int rank, int first, int last) {
-    const Ffn *expert = job->experts[rank];
-    product(MODEL_EXPERT_FORMAT, &expert->gate, job->input, arena.gate[rank], first, last);
-    product(MODEL_EXPERT_FORMAT, &expert->up, job->input, arena.up[rank], first, last);
+/* Panels first .. last-1 of the hidden vectors of all tokens that chose an expert. */
+static void gate_and_up(const Ffn *expert, const ExpertGroup *group, int first, int last) {
+    const Column *gate = arena.by_expert.gate + group->first;
+    const Column *up = arena.by_expert.up + group->first;
+    product(MODEL_EXPERT_FORMAT, &expert->gate, gate, group->n, first, last);
+    product(MODEL_EXPERT_FORMAT, &expert->up, up, group->n, first, last);
     int row = first * PANEL_ROWS;
-    int n = last_row_of(&expert->gate, last) - row;
-    ADD_BIAS(arena.gate[rank], expert, gate, row, n);
-    ADD_BIAS(arena.up[rank], expert, up, row, n);
-    gate_hidden(arena.gate[rank] + row, arena.up[rank] + row, n);
-}
-
-/* The chosen experts' hidden panels laid end to end, so that the threads share one job a layer. */
-static void hidden_panels(void *argument, int begin, int end) {
-    const ExpertsJob *job = argument;
-    for (int rank = begin / HIDDEN_PANELS; rank < MODEL_TOP_K && rank * HIDDEN_PANELS < end; rank++) {
-        int start = rank * HIDDEN_PANELS;
-        int first = begin > start ? begin - start : 0;
-        int last = end - start < HIDDEN_PANELS ? end - start : HIDDEN_PANELS;
-        trace_share_begin(start_ticks);
-        gate_and_up(job, rank, first, last);
-        trace_share_end(start_ticks, rank);
+    int n_rows = last_row_of(&expert->gate, last) - row;
+    for (int c = 0; c < group->n; c++) {
+        ADD_BIAS(gate[c].y, expert, gate, row, n_rows);
+        ADD_BIAS(up[c].y, expert, up, row, n_rows);
+        gate_hidden(gate[c].y + row, up[c].y + row, n_rows);
     }
 }
 
+/* The groups' hidden panels laid end to end, so that the threads share one job a layer. A panel counts once for each
+ * column, which is about what it costs: item -> the group's first panel that does not begin before it. */
+static int panel_at(const ExpertGroup *group, int item) {
+    int offset = item - group->first * HIDDEN_PANELS;
+    int panel = offset > 0 ? (offset + group->n - 1) / group->n : 0;
+    return panel < HIDDEN_PANELS ? panel : HIDDEN_PANELS;
+}
+
+static void hidden_items(void *argument, int begin, int end) {
+    const ExpertsJob *job = argument;
+    for (int g = 0; g < arena.by_expert.n_groups; g++) {
+        const ExpertGroup *group = &arena.by_expert.groups[g];
+        int first = panel_at(group, begin);
+        int last = panel_at(group, end);
+        if (first < last) {
+            trace_share_begin(start_ticks);
+            gate_and_up(&model_experts[job->layer][group->expert], group, first, last);
+            trace_share_end(start_ticks, g);
+        }
+    }
+}
+
+static void quantize_hidden(void *argument, int begin, int end) {
+    (void)argument;
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+            trace_share_begin(start_ticks);
+            QUANTIZE(token->gate[rank], MODEL_HIDDEN_DIM, token->hidden[rank]);
+            trace_share_end(start_ticks, rank);
+        }
+    }
+}
+
+static void add_weighted(Token *token, int row, int n_rows) {
+    memset(token->mixed + row, 0, (size_t)n_rows * sizeof(float));
+    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+        KERNEL(add_scaled)(token->mixed + row, token->down[rank] + row, token->routing.weights[rank], n_rows);
+    }
+}
+
+/* All experts' outputs for some rows, then each token's sum over them, in the order of its ranks. */
 static void output_panels(void *argument, int begin, int end) {
     const ExpertsJob *job = argument;
     int row = begin * PANEL_ROWS;
-    int n = last_row_of(&job->experts[0]->down, end) - row;
-    memset(arena.mixed + row, 0, (size_t)n * sizeof(float));
-    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
+    int n_rows = end * PANEL_ROWS < MODEL_DIM ? end * PANEL_ROWS - row : MODEL_DIM - row;
+    for (int g = 0; g < arena.by_expert.n_groups; g++) {
+        const ExpertGroup *group = &arena.by_expert.groups[g];
+        const Ffn *expert = &model_experts[job->layer][group->expert];
+        const Column *down = arena.by_expert.down + group->first;
         trace_share_begin(start_ticks);
-        Input hidden = {arena.gate[rank], &job->hidden[rank]};
-        product(MODEL_EXPERT_FORMAT, &job->experts[rank]->down, hidden, arena.down[rank], begin, end);
-        ADD_BIAS(arena.down[rank], job->experts[rank], down, row, n);
-        KERNEL(add_scaled)(arena.mixed + row, arena.down[rank] + row, arena.routing.weights[rank], n);
-        trace_share_end(start_ticks, rank);
+        product(MODEL_EXPERT_FORMAT, &expert->down, down, group->n, begin, end);
+        for (int c = 0; c < group->n; c++) {
+            ADD_BIAS(down[c].y, expert, down, row, n_rows);
+        }
+        trace_share_end(start_ticks, g);
+    }
+    for (int i = 0; i < job->n; i++) {
+        add_weighted(&arena.tokens[i], row, n_rows);
     }
 }
 
 #ifdef MODEL_ROUTER_BIAS
-static void add_router_bias(const Layer *layer) {
-    KERNEL(add)(arena.router_logits, layer->router_bias, MODEL_N_EXPERTS);
+static void add_router_bias(const Layer *layer, Token *token) {
+    KERNEL(add)(token->router_logits, layer->router_bias, MODEL_N_EXPERTS);
 }
 #else
-static void add_router_bias(const Layer *layer) {
+static void add_router_bias(const Layer *layer, Token *token) {
     (void)layer;
+    (void)token;
 }
 #endif
 
@@ -89,30 +128,30 @@ static const float *selection_bias(const Layer *layer) {
 }
 #endif
 
-colibri_status experts_forward(int layer, Activation *quantized) {
-    const Layer *tables = &model_layers[layer];
-    ExpertsJob job = {.input = {arena.h, quantized}};
-    KERNEL(matvec_f32)(&tables->router, arena.h, arena.router_logits, 0, MODEL_N_EXPERTS);
-    add_router_bias(tables);
-    colibri_status status = route(arena.router_logits, selection_bias(tables), &arena.routing);
+static void route_tokens(void *argument, int begin, int end) {
+    const ExpertsJob *job = argument;
+    const Layer *layer = &model_layers[job->layer];
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        KERNEL(matvec_f32)(&layer->router, token->h, token->router_logits, 0, MODEL_N_EXPERTS);
+        add_router_bias(layer, token);
+        token->status = route(token->router_logits, selection_bias(layer), &token->routing);
+    }
+}
+
+colibri_status experts_forward(int layer, int n) {
+    ExpertsJob job = {layer, n};
+    threads_run(route_tokens, &job, n);
+    colibri_status status = batch_status(n);
     if (status != COLIBRI_OK) {
         return status;
     }
     trace_stage(TRACE_ROUTER, layer);
-    trace_routing(layer, arena.routing.experts, arena.routing.weights);
-    KERNEL(quantize_activation)(arena.h, MODEL_DIM, quantized);
-    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-        job.experts[rank] = &model_experts[layer][arena.routing.experts[rank]];
-        job.hidden[rank] = ACTIVATION_OF(arena.hidden[rank]);
-    }
-    threads_run(hidden_panels, &job, MODEL_TOP_K * HIDDEN_PANELS);
-    for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-        trace_share_begin(start_ticks);
-        KERNEL(quantize_activation)(arena.gate[rank], MODEL_HIDDEN_DIM, &job.hidden[rank]);
-        trace_share_end(start_ticks, rank);
-    }
+    trace_routing(layer, arena.tokens->routing.experts, arena.tokens->routing.weights);
+    group_by_expert(n);
+    threads_run(hidden_items, &job, n * MODEL_TOP_K * HIDDEN_PANELS);
+    threads_run(quantize_hidden, &job, n);
     threads_run(output_panels, &job, panels_of(MODEL_DIM));
-    trace_experts(layer, arena.routing.experts);
+    trace_experts(layer, arena.tokens->routing.experts);
     return COLIBRI_OK;
 }
 #endif

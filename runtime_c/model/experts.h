@@ -3,10 +3,9 @@
 #define COLIBRI_EXPERTS_H
 
 #include "colibri.h"
-#include "kernels/kernels.h"
 
-/* arena.mixed = the weighted sum of one layer's chosen experts for arena.h; the choice stays in arena.routing.
- * Quantizes arena.h. COLIBRI_E_NOT_FINITE from the router. */
-COLIBRI_MUST_CHECK colibri_status experts_forward(int layer, Activation *quantized);
+/* For the n tokens of a batch: mixed = the weighted sum of one layer's chosen experts for h, which is quantized in
+ * `input`; the choice stays in `routing`. COLIBRI_E_NOT_FINITE from the router. */
+COLIBRI_MUST_CHECK colibri_status experts_forward(int layer, int n);
 
 #endif

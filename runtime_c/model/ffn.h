@@ -4,7 +4,7 @@
 
 #include "colibri.h"
 
-/* Adds one layer's block to arena.x; the choice stays in arena.routing. COLIBRI_E_NOT_FINITE from the router. */
-COLIBRI_MUST_CHECK colibri_status ffn_block(int layer);
+/* Adds one layer's block to x of the n tokens of a batch. COLIBRI_E_NOT_FINITE from the router. */
+COLIBRI_MUST_CHECK colibri_status ffn_block(int layer, int n);
 
 #endif

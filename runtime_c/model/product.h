@@ -1,15 +1,17 @@
-/* Matrix-vector products by panels of 8 rows, whatever the storage format. `format` is a compile-time constant at every
- * call, so that a binary holds only the kernels it uses. */
+/* Matrix products by panels of 8 rows, whatever the storage format. `format` is a compile-time constant at every call,
+ * so that a binary holds only the kernels it uses. */
 #ifndef COLIBRI_PRODUCT_H
 #define COLIBRI_PRODUCT_H
 
 #include "kernels/kernels.h"
 
-/* A vector as floats and, where the matrix is quantized, in codes. */
-typedef struct {
-    const float *values;
-    const Activation *quantized;
-} Input;
+/* columns[i] of a job, i < n: the member `input` of token i, which is quantized, and where its product goes. */
+#define SET_COLUMNS(columns, n, input, output)                                                                         \
+    do {                                                                                                               \
+        for (int i_ = 0; i_ < (n); i_++) {                                                                             \
+            (columns)[i_] = (Column){&arena.tokens[i_].input.view, arena.tokens[i_].output};                           \
+        }                                                                                                              \
+    } while (0)
 
 static inline int panels_of(int rows) {
     return (rows + PANEL_ROWS - 1) / PANEL_ROWS;
@@ -20,21 +22,16 @@ static inline int last_row_of(const Matrix *w, int last_panel) {
     return row < w->rows ? row : w->rows;
 }
 
-/* y[rows of panels first .. last-1] = W x */
-static inline void product(int format, const Matrix *w, Input x, float *y, int first, int last) {
-    switch (format) {
-    case FORMAT_W4:
-        KERNEL(matvec_w4)(w, x.quantized, y, first, last);
-        break;
-    case FORMAT_W8:
-        KERNEL(matvec_w8)(w, x.quantized, y, first, last);
-        break;
-    case FORMAT_F16:
-        KERNEL(matvec_f16)(w, x.values, y, first * PANEL_ROWS, last_row_of(w, last));
-        break;
-    default:
-        KERNEL(matvec_f32)(w, x.values, y, first * PANEL_ROWS, last_row_of(w, last));
-        break;
+/* y[rows of panels first .. last-1] = W x for each of n columns. A single one has a kernel of its own: decoding. */
+static inline void product(int format, const Matrix *w, const Column *columns, int n, int first, int last) {
+    if (format == FORMAT_W4 && n == 1) {
+        KERNEL(matvec_w4)(w, columns->x, columns->y, first, last);
+    } else if (format == FORMAT_W4) {
+        KERNEL(matmul_w4)(w, columns, n, first, last);
+    } else if (n == 1) {
+        KERNEL(matvec_w8)(w, columns->x, columns->y, first, last);
+    } else {
+        KERNEL(matmul_w8)(w, columns, n, first, last);
     }
 }
 

@@ -5,9 +5,13 @@
 #include "port/threads.h"
 
 #ifndef MODEL_KV_RANK
+/* What the threads of one job see. */
 typedef struct {
     const Layer *layer;
-    Input h;
+    int n;
+    Column q[MODEL_BATCH];
+    Column k[MODEL_BATCH];
+    Column v[MODEL_BATCH];
 } QkvJob;
 
 enum {
@@ -18,13 +22,18 @@ enum {
 
 static void qkv_panels(void *argument, int begin, int end) {
     const QkvJob *job = argument;
-    joint_product(&job->layer->q, job->h, arena.q, 0, begin, end);
-    joint_product(&job->layer->k, job->h, arena.k, Q_PANELS, begin, end);
-    joint_product(&job->layer->v, job->h, arena.v, Q_PANELS + K_PANELS, begin, end);
+    joint_product(&job->layer->q, job->q, job->n, 0, begin, end);
+    joint_product(&job->layer->k, job->k, job->n, Q_PANELS, begin, end);
+    joint_product(&job->layer->v, job->v, job->n, Q_PANELS + K_PANELS, begin, end);
 }
 
-void project_qkv(const Layer *layer, Input h) {
-    QkvJob job = {layer, h};
+void project_qkv(const Layer *layer, int n) {
+    QkvJob job;
+    job.layer = layer;
+    job.n = n;
+    SET_COLUMNS(job.q, n, input, q);
+    SET_COLUMNS(job.k, n, input, k);
+    SET_COLUMNS(job.v, n, input, v);
     threads_run(qkv_panels, &job, Q_PANELS + K_PANELS + V_PANELS);
 }
 #endif

@@ -2,11 +2,10 @@
 #ifndef COLIBRI_QKV_H
 #define COLIBRI_QKV_H
 
-#include "model/product.h"
 #include "store/model_tables.h"
 
-/* arena.q, arena.k, arena.v from h[MODEL_DIM], quantized: by one projection each (qkv.c), or through latent vectors
+/* q, k and v of the n tokens of a batch from their `input`: by one projection each (qkv.c), or through latent vectors
  * where the model has them (qkv_latent.c). */
-void project_qkv(const Layer *layer, Input h);
+void project_qkv(const Layer *layer, int n);
 
 #endif

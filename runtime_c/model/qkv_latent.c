@@ -11,12 +11,18 @@
 #ifdef MODEL_KV_RANK
 enum { STILL_DIM = MODEL_HEAD_DIM - MODEL_ROTARY_DIM };
 
-/* What the threads of a job see. */
+/* What the threads of the jobs see. */
 typedef struct {
     const Layer *layer;
-    Input h;
-    Input q_latent;
-    Input kv_latent;
+    int n;
+    Column kv_latent[MODEL_BATCH];
+    Column k_rope[MODEL_BATCH];
+    Column k_still[MODEL_BATCH];
+    Column v[MODEL_BATCH];
+    Column q[MODEL_BATCH];
+#ifdef MODEL_Q_RANK
+    Column q_latent[MODEL_BATCH];
+#endif
 } LatentJob;
 
 /* The queries' part in the job from h down to the latent vectors, and in the one up from them. Matrices lie end to end
@@ -24,25 +30,32 @@ typedef struct {
 #ifdef MODEL_Q_RANK
 enum { Q_DOWN_ROWS = MODEL_Q_RANK, Q_UP_ROWS = Q_DIM };
 
+static void set_query_columns(LatentJob *job) {
+    SET_COLUMNS(job->q_latent, job->n, input, q_latent);
+    SET_COLUMNS(job->q, job->n, q_quantized, q);
+}
+
 static void query_down(const LatentJob *job, int start, int begin, int end) {
-    joint_product(&job->layer->q_a, job->h, arena.q_latent, start, begin, end);
+    joint_product(&job->layer->q_a, job->q_latent, job->n, start, begin, end);
 }
 
 static void query_up(const LatentJob *job, int start, int begin, int end) {
-    joint_product(&job->layer->q, job->q_latent, arena.q, start, begin, end);
+    joint_product(&job->layer->q, job->q, job->n, start, begin, end);
 }
 
-static Activation quantize_query_latent(const Layer *layer) {
-    Activation quantized = ACTIVATION_OF(arena.q_quantized);
-    KERNEL(rms_norm)(arena.q_latent, layer->q_a_norm, arena.q_latent, MODEL_Q_RANK, MODEL_LATENT_EPS);
-    KERNEL(quantize_activation)(arena.q_latent, MODEL_Q_RANK, &quantized);
-    return quantized;
+static void quantize_query_latent(const Layer *layer, Token *token) {
+    KERNEL(rms_norm)(token->q_latent, layer->q_a_norm, token->q_latent, MODEL_Q_RANK, MODEL_LATENT_EPS);
+    QUANTIZE(token->q_latent, MODEL_Q_RANK, token->q_quantized);
 }
 #else
 enum { Q_DOWN_ROWS = Q_DIM, Q_UP_ROWS = 0 };
 
+static void set_query_columns(LatentJob *job) {
+    SET_COLUMNS(job->q, job->n, input, q);
+}
+
 static void query_down(const LatentJob *job, int start, int begin, int end) {
-    joint_product(&job->layer->q, job->h, arena.q, start, begin, end);
+    joint_product(&job->layer->q, job->q, job->n, start, begin, end);
 }
 
 static void query_up(const LatentJob *job, int start, int begin, int end) {
@@ -52,47 +65,60 @@ static void query_up(const LatentJob *job, int start, int begin, int end) {
     (void)end;
 }
 
-static Activation quantize_query_latent(const Layer *layer) {
+static void quantize_query_latent(const Layer *layer, Token *token) {
     (void)layer;
-    return (Activation){NULL};
+    (void)token;
 }
 #endif
 
 static void down_panels(void *argument, int begin, int end) {
     const LatentJob *job = argument;
     int k_rope = panels_of(MODEL_KV_RANK);
-    joint_product(&job->layer->kv_a, job->h, arena.kv_latent, 0, begin, end);
-    joint_product(&job->layer->k_rope, job->h, arena.k_rope, k_rope, begin, end);
+    joint_product(&job->layer->kv_a, job->kv_latent, job->n, 0, begin, end);
+    joint_product(&job->layer->k_rope, job->k_rope, job->n, k_rope, begin, end);
     query_down(job, k_rope + panels_of(MODEL_ROTARY_DIM), begin, end);
+}
+
+static void quantize_latents(void *argument, int begin, int end) {
+    const LatentJob *job = argument;
+    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
+        quantize_query_latent(job->layer, token);
+        KERNEL(rms_norm)(token->kv_latent, job->layer->kv_a_norm, token->kv_latent, MODEL_KV_RANK, MODEL_LATENT_EPS);
+        QUANTIZE(token->kv_latent, MODEL_KV_RANK, token->kv_quantized);
+    }
 }
 
 static void up_panels(void *argument, int begin, int end) {
     const LatentJob *job = argument;
     int v = panels_of(MODEL_N_HEADS * STILL_DIM);
-    joint_product(&job->layer->k, job->kv_latent, arena.k_still, 0, begin, end);
-    joint_product(&job->layer->v, job->kv_latent, arena.v, v, begin, end);
+    joint_product(&job->layer->k, job->k_still, job->n, 0, begin, end);
+    joint_product(&job->layer->v, job->v, job->n, v, begin, end);
     query_up(job, v + panels_of(V_DIM), begin, end);
 }
 
 /* Each key: the part that turns, then its own. */
-static void assemble_keys(void) {
+static void assemble_keys(Token *token) {
     for (int head = 0; head < MODEL_N_HEADS; head++) {
-        float *key = arena.k + head * MODEL_HEAD_DIM;
-        memcpy(key, arena.k_rope, MODEL_ROTARY_DIM * sizeof(float));
-        memcpy(key + MODEL_ROTARY_DIM, arena.k_still + head * STILL_DIM, STILL_DIM * sizeof(float));
+        float *key = token->k + head * MODEL_HEAD_DIM;
+        memcpy(key, token->k_rope, MODEL_ROTARY_DIM * sizeof(float));
+        memcpy(key + MODEL_ROTARY_DIM, token->k_still + head * STILL_DIM, STILL_DIM * sizeof(float));
     }
 }
 
-void project_qkv(const Layer *layer, Input h) {
-    Activation kv_quantized = ACTIVATION_OF(arena.kv_quantized);
-    LatentJob job = {.layer = layer, .h = h};
+void project_qkv(const Layer *layer, int n) {
+    LatentJob job;
+    job.layer = layer;
+    job.n = n;
+    SET_COLUMNS(job.kv_latent, n, input, kv_latent);
+    SET_COLUMNS(job.k_rope, n, input, k_rope);
+    SET_COLUMNS(job.k_still, n, kv_quantized, k_still);
+    SET_COLUMNS(job.v, n, kv_quantized, v);
+    set_query_columns(&job);
     threads_run(down_panels, &job, panels_of(MODEL_KV_RANK) + panels_of(MODEL_ROTARY_DIM) + panels_of(Q_DOWN_ROWS));
-    Activation q_quantized = quantize_query_latent(layer);
-    KERNEL(rms_norm)(arena.kv_latent, layer->kv_a_norm, arena.kv_latent, MODEL_KV_RANK, MODEL_LATENT_EPS);
-    KERNEL(quantize_activation)(arena.kv_latent, MODEL_KV_RANK, &kv_quantized);
-    job.kv_latent = (Input){arena.kv_latent, &kv_quantized};
-    job.q_latent = (Input){NULL, &q_quantized};
+    threads_run(quantize_latents, &job, n);
     threads_run(up_panels, &job, panels_of(MODEL_N_HEADS * STILL_DIM) + panels_of(V_DIM) + panels_of(Q_UP_ROWS));
-    assemble_keys();
+    for (int i = 0; i < n; i++) {
+        assemble_keys(&arena.tokens[i]);
+    }
 }
 #endif

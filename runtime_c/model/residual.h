@@ -4,13 +4,14 @@
 
 #include "model/arena.h"
 
+/* Adds token->mixed to token->x. */
 #ifdef MODEL_RESIDUAL_SCALE
-static inline void residual_add(const float addition[MODEL_DIM]) {
-    KERNEL(add_scaled)(arena.x, addition, MODEL_RESIDUAL_SCALE, MODEL_DIM);
+static inline void residual_add(Token *token) {
+    KERNEL(add_scaled)(token->x, token->mixed, MODEL_RESIDUAL_SCALE, MODEL_DIM);
 }
 #else
-static inline void residual_add(const float addition[MODEL_DIM]) {
-    KERNEL(add)(arena.x, addition, MODEL_DIM);
+static inline void residual_add(Token *token) {
+    KERNEL(add)(token->x, token->mixed, MODEL_DIM);
 }
 #endif
 

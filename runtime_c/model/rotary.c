@@ -1,10 +1,7 @@
 #include "model/rotary.h"
 
 #include "math/scalar.h"
-#include "model/arena.h"
 #include "store/model_tables.h"
-
-enum { PAIRS = MODEL_ROTARY_DIM / 2 };
 
 _Static_assert(MODEL_ROTARY_DIM % 2 == 0 && MODEL_ROTARY_DIM <= MODEL_HEAD_DIM, "rotary positions turn pairs");
 
@@ -14,11 +11,11 @@ _Static_assert(MODEL_ROTARY_DIM % 2 == 0 && MODEL_ROTARY_DIM <= MODEL_HEAD_DIM, 
 #define SECOND(i) (2 * (i) + 1)
 #else
 #define FIRST(i) (i)
-#define SECOND(i) ((i) + PAIRS)
+#define SECOND(i) ((i) + ROTARY_PAIRS)
 #endif
 
 static void rotate_head(float *head, const float *cosines, const float *sines) {
-    for (int i = 0; i < PAIRS; i++) {
+    for (int i = 0; i < ROTARY_PAIRS; i++) {
         float first = head[FIRST(i)];
         float second = head[SECOND(i)];
         head[FIRST(i)] = first * cosines[i] - second * sines[i];
@@ -38,18 +35,19 @@ static void scale(float *cosine, float *sine) {
 }
 #endif
 
-void rotate_all(int position) {
-    float cosines[PAIRS];
-    float sines[PAIRS];
-    for (int i = 0; i < PAIRS; i++) {
-        float angle = (float)position * model_inv_freq[i];
-        sincos_f32((double)angle, &sines[i], &cosines[i]);
-        scale(&cosines[i], &sines[i]);
+void set_angles(Token *token) {
+    for (int i = 0; i < ROTARY_PAIRS; i++) {
+        float angle = (float)token->position * model_inv_freq[i];
+        sincos_f32((double)angle, &token->sines[i], &token->cosines[i]);
+        scale(&token->cosines[i], &token->sines[i]);
     }
+}
+
+void rotate_all(Token *token) {
     for (int head = 0; head < MODEL_N_HEADS; head++) {
-        rotate_head(arena.q + head * MODEL_HEAD_DIM, cosines, sines);
+        rotate_head(token->q + head * MODEL_HEAD_DIM, token->cosines, token->sines);
     }
     for (int head = 0; head < MODEL_N_KV_HEADS; head++) {
-        rotate_head(arena.k + head * MODEL_HEAD_DIM, cosines, sines);
+        rotate_head(token->k + head * MODEL_HEAD_DIM, token->cosines, token->sines);
     }
 }

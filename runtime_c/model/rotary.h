@@ -2,7 +2,12 @@
 #ifndef COLIBRI_ROTARY_H
 #define COLIBRI_ROTARY_H
 
-/* Turns every head of arena.q and arena.k in place. */
-void rotate_all(int position);
+#include "model/arena.h"
+
+/* token->cosines and token->sines of its position, the same in every layer. */
+void set_angles(Token *token);
+
+/* Turns every head of token->q and token->k in place. */
+void rotate_all(Token *token);
 
 #endif

@@ -14,7 +14,7 @@ import pytest
 from colibri_build.artifacts import BuildOptions, ChatForm, Format, Kind, ModelConfig, ModelFolder
 from colibri_build.errors import PlanError
 from colibri_build.pack.writer import write_model_folder
-from colibri_build.plan.budget import arena_bytes, check_fits, make_plan, plan_to_json
+from colibri_build.plan.budget import arena_bytes, check_fits, make_plan, model_prefill_batch, plan_to_json
 from colibri_build.plan.memory import kv_cache_bytes
 from colibri_build.resources import data_dir
 from colibri_build.target.board import Board, load_board
@@ -77,26 +77,28 @@ NO_EXPERTS = {"dense_layers": (0, 1), "dense_hidden_dim": 77, "n_experts": 0, "t
 
 
 @pytest.mark.parametrize(
-    ("config", "group_size", "context"),
+    ("config", "group_size", "context", "batch"),
     [
-        (AWKWARD_CONFIG, 32, 64),
-        (AWKWARD_CONFIG, 128, 33),
-        (LARGE, 128, 4096),
-        (replace(AWKWARD_CONFIG, head_dim=32, n_heads=5, n_kv_heads=5, top_k=1, n_experts=1), 64, 1),
-        (replace(AWKWARD_CONFIG, shared_hidden_dim=100), 64, 9),
-        (replace(AWKWARD_CONFIG, dense_layers=(0,), dense_hidden_dim=77, shared_hidden_dim=33), 32, 9),
-        (replace(AWKWARD_CONFIG, **NO_EXPERTS), 32, 9),
-        (replace(AWKWARD_CONFIG, kv_rank=20, rotary_dim=2, value_dim=10, n_kv_heads=3), 32, 9),
-        (replace(AWKWARD_CONFIG, kv_rank=40, q_rank=36, rotary_dim=4, value_dim=4, n_kv_heads=3), 32, 9),
+        (AWKWARD_CONFIG, 32, 64, 1),
+        (AWKWARD_CONFIG, 128, 33, 64),
+        (LARGE, 128, 4096, 32),
+        (replace(AWKWARD_CONFIG, head_dim=32, n_heads=5, n_kv_heads=5, top_k=1, n_experts=1), 64, 1, 4),
+        (replace(AWKWARD_CONFIG, n_experts=60, top_k=16), 64, 9, 3),
+        (replace(AWKWARD_CONFIG, shared_hidden_dim=100), 64, 9, 5),
+        (replace(AWKWARD_CONFIG, dense_layers=(0,), dense_hidden_dim=77, shared_hidden_dim=33), 32, 9, 2),
+        (replace(AWKWARD_CONFIG, **NO_EXPERTS), 32, 9, 7),
+        (replace(AWKWARD_CONFIG, kv_rank=20, rotary_dim=2, value_dim=10, n_kv_heads=3), 32, 9, 4),
+        (replace(AWKWARD_CONFIG, kv_rank=40, q_rank=36, rotary_dim=4, value_dim=4, n_kv_heads=3), 32, 9, 4),
     ],
 )
 def test_arena_and_cache_are_as_large_as_the_c_structs(
-    tmp_path: Path, config: ModelConfig, group_size: int, context: int
+    tmp_path: Path, config: ModelConfig, group_size: int, context: int, batch: int
 ) -> None:
     """The compiler is the judge: a formula that forgets a buffer of the runtime fails here."""
-    options = BuildOptions(context, 4)
+    options = BuildOptions(context, 4, prefill_batch=batch)
     names = ("n_layers", "dim", "hidden_dim", "n_heads", "n_kv_heads", "head_dim", "vocab_size", "n_experts", "top_k")
     values = {name.upper(): getattr(config, name) for name in names} | {"CONTEXT": context, "GROUP_SIZE": group_size}
+    values |= {"BATCH": options.batch}
     values |= {
         name.upper(): getattr(config, name) for name in ("dense_hidden_dim", "shared_hidden_dim", "kv_rank", "q_rank")
     }
@@ -223,6 +225,35 @@ def test_fewer_threads_are_offered_where_the_stacks_are_too_much() -> None:
     assert any(way.startswith(f"--threads {room} (") for way in plan.ways_out)
 
 
+def test_a_smaller_batch_is_offered_where_the_prompt_buffers_are_too_much() -> None:
+    """The offer is the largest batch that fits, not just any."""
+    board, folder = load_board("cortex-a53"), _folder(replace(LARGE, n_layers=1))
+    needed = make_plan(folder, board, BuildOptions(512, 4, prefill_batch=20)).ram_bytes
+    tight = _board(ram_budget_mib=needed / MIB)
+    plan = make_plan(folder, tight, BuildOptions(512, 4, prefill_batch=64))
+    assert any(way.startswith("--prefill-batch 20 (") for way in plan.ways_out)
+
+
+def test_the_default_batch_takes_a_few_percent_of_the_weights() -> None:
+    """Nobody's memory is spent on prompts without being asked: a small model gets small batches."""
+    assert model_prefill_batch(_folder()) == 32
+    small = _folder(replace(LARGE, n_layers=1, dim=128, hidden_dim=256, vocab_size=768))
+    assert model_prefill_batch(small) == 4
+    middle = _folder(replace(LARGE, n_layers=1, vocab_size=256))
+    batch = model_prefill_batch(middle)
+    one, many = (make_plan(middle, load_board("tda4vm"), BuildOptions(512, 1, prefill_batch=n)) for n in (1, batch))
+    weights = sum(region.flash_bytes for region in many.regions if region.name in (*DENSE, "experts", "router"))
+    assert 4 < batch < 32
+    assert (
+        many.ram_bytes - one.ram_bytes < 0.03 * weights < (many.ram_bytes - one.ram_bytes) * (batch + 5) / (batch - 1)
+    )
+
+
+def test_a_batch_is_no_longer_than_the_context() -> None:
+    short = make_plan(_folder(), load_board("tda4vm"), BuildOptions(5, 1, prefill_batch=32))
+    assert short.ram_bytes == make_plan(_folder(), load_board("tda4vm"), BuildOptions(5, 1, prefill_batch=5)).ram_bytes
+
+
 def test_changes_are_combined_where_no_single_one_is_enough() -> None:
     wide = {**DEFAULT_FORMATS, Kind.EXPERT: Format.W8}
     smallest = {**DEFAULT_FORMATS, Kind.ATTENTION: Format.W4}
@@ -230,8 +261,8 @@ def test_changes_are_combined_where_no_single_one_is_enough() -> None:
         _folder(group_size=128, formats=smallest), load_board("cortex-a53"), BuildOptions(512, 1)
     ).ram_bytes
     board = _board(ram_budget_mib=-(-least // MIB))
-    plan = make_plan(_folder(formats=wide), board, BuildOptions(4096, 4))
-    pattern = r"--group-size 128 --bits 4 --format attention=w4 --threads 1 --ctx (\d+) \(needs .*"
+    plan = make_plan(_folder(formats=wide), board, BuildOptions(4096, 4, prefill_batch=32))
+    pattern = r"--group-size 128 --bits 4 --format attention=w4 --threads 1 --prefill-batch 1 --ctx (\d+) \(needs .*"
     match = re.fullmatch(pattern, plan.ways_out[0])
     assert match, plan.ways_out
     assert int(match[1]) >= 512
@@ -256,6 +287,7 @@ def test_the_plan_as_json() -> None:
     assert value["ram_bytes"] == sum(region["ram_bytes"] for region in value["regions"])
     assert value["options"] == {
         "context": 16384, "max_threads": 4, "activation_bits": 16, "embed": "incbin", "debug": [],
+        "prefill_batch": 1,
     }  # fmt: skip
     assert set(value["regions"][0]) == {"name", "flash_bytes", "ram_bytes", "sum"}
     assert value["fits"] is False

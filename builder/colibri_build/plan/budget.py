@@ -7,12 +7,12 @@ from typing import Any
 
 from colibri_build.artifacts import BuildOptions, BuildPlan, ModelFolder, Region
 from colibri_build.errors import PlanError
-from colibri_build.plan.memory import arena_bytes
+from colibri_build.plan.memory import arena_bytes, default_prefill_batch
 from colibri_build.plan.ways_out import Choice, ways_out
-from colibri_build.plan.weights import active_weight_bytes
+from colibri_build.plan.weights import active_weight_bytes, weight_regions
 from colibri_build.target.board import MIB, Board
 
-__all__ = ["arena_bytes", "check_fits", "make_plan", "options_to_json", "plan_to_json"]
+__all__ = ["arena_bytes", "check_fits", "make_plan", "model_prefill_batch", "options_to_json", "plan_to_json"]
 
 _BOARD = "--board "
 _SHOWN_BOARDS = 3
@@ -34,6 +34,12 @@ def make_plan(folder: ModelFolder, board: Board, options: BuildOptions) -> Build
         bound_tokens_per_s=bandwidth.mb_per_s * 1e6 / active if bandwidth else None,
         ways_out=ways_out(choice, board),
     )
+
+
+def model_prefill_batch(folder: ModelFolder) -> int:
+    """Prompt tokens that are computed together where the user does not say: see default_prefill_batch."""
+    weights = weight_regions(folder.config, folder.formats, folder.group_size)
+    return default_prefill_batch(folder.config, sum(region.ram_bytes for region in weights), folder.group_size)
 
 
 def check_fits(plan: BuildPlan, board: Board) -> None:

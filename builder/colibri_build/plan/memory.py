@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from colibri_build.artifacts import BuildOptions, ChatForm, ModelConfig, Region
 from colibri_build.layout import align
+from colibri_build.model_constants import rotary_dim
 from colibri_build.reference.numbers import BLOCK_INPUTS, group_count
 
 CACHE_LINE = 64
@@ -23,6 +24,9 @@ _MOST_WORD_BYTES = 65535
 _TEXT_POSITION_BYTES, _LONG_CONTEXT = 16, 4095  # of changed text; in a shorter context it is a longest word
 _RECORD_BYTES, _RECORD_RANKS, _LEAST_RECORDS = 16, 4, 256  # of the ring of a debug build
 _TOKEN_BYTES = 128  # longest token that the estimate reckons with
+_TOKEN_HEAD_BYTES = 8  # position and status of the runtime's Token
+_GROUP_BYTES, _COLUMN_BYTES = 12, 16  # sizeof(ExpertGroup) and sizeof(Column) of the runtime
+_BATCH_SHARE, _BATCH_STEP, _MOST_DEFAULT_BATCH = 0.03, 4, 32  # of default_prefill_batch
 
 
 def kv_cache_bytes(config: ModelConfig, context: int) -> int:
@@ -32,57 +36,61 @@ def kv_cache_bytes(config: ModelConfig, context: int) -> int:
 
 def arena_items(config: ModelConfig, options: BuildOptions, group_size: int) -> list[tuple[str, int]]:
     """Members of the runtime's Arena with their aligned sizes: (what, bytes)."""
+    batch, choices = options.batch, options.batch * config.top_k
+    token = token_bytes(config, group_size)
+    items = [(f"{batch} prompt tokens at once x {token} B", batch * token)]
+    if config.n_expert_layers:
+        groups = min(config.n_experts, choices)
+        by_expert = align(4 + _GROUP_BYTES * groups, 8) + 3 * _COLUMN_BYTES * choices
+        items.append(("their experts", align(by_expert, CACHE_LINE)))
+    return items + _aligned({"scores": config.n_heads * options.context, "logits": config.vocab_size})
+
+
+def token_bytes(config: ModelConfig, group_size: int) -> int:
+    """sizeof(Token) of the runtime: what each token of a batch needs on its way through the layers."""
     input_dim = max(config.dim, config.out_dim)
-    floats = {
-        "x": config.dim,
-        "h": input_dim,
-        "q": config.q_dim,
-        "k": config.k_dim,
-        "v": config.v_dim,
-        "scores": config.n_heads * options.context,
-        "mixed": config.dim,
-        "logits": config.vocab_size,
-    }
-    items = [*_aligned(floats), ("input", _activation_bytes(input_dim, group_size))]
-    return (
-        items + _latent_items(config, group_size) + _expert_items(config, group_size) + _dense_items(config, group_size)
-    )
+    pairs = rotary_dim(config) // 2
+    floats = (config.dim, input_dim, config.q_dim, config.k_dim, config.v_dim, config.dim)  # x, h, q, k, v, mixed
+    total = align(_TOKEN_HEAD_BYTES + 2 * 4 * pairs, CACHE_LINE) + _floats(*floats)
+    total += _quantized_bytes(input_dim, group_size)
+    return total + sum(part(config, group_size) for part in (_latent_bytes, _expert_bytes, _dense_bytes))
 
 
 def _aligned(floats: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(name, align(4 * n, CACHE_LINE)) for name, n in floats.items()]
 
 
-def _latent_items(config: ModelConfig, group_size: int) -> list[tuple[str, int]]:
+def _floats(*sizes: int) -> int:
+    """Bytes of some float vectors, each on a cache line of its own."""
+    return sum(align(4 * n, CACHE_LINE) for n in sizes)
+
+
+def _latent_bytes(config: ModelConfig, group_size: int) -> int:
     if not config.kv_rank:
-        return []
+        return 0
     still = config.n_heads * (config.head_dim - config.rotary_dim)
-    floats = {"kv_latent": config.kv_rank, "k_rope": config.rotary_dim, "k_still": still}
-    items = [*_aligned(floats), ("kv_quantized", _activation_bytes(config.kv_rank, group_size))]
+    total = _floats(config.kv_rank, config.rotary_dim, still) + _quantized_bytes(config.kv_rank, group_size)
     if config.q_rank:
-        items += [*_aligned({"q_latent": config.q_rank}), ("q_quantized", _activation_bytes(config.q_rank, group_size))]
-    return items
+        total += _floats(config.q_rank) + _quantized_bytes(config.q_rank, group_size)
+    return total
 
 
-def _expert_items(config: ModelConfig, group_size: int) -> list[tuple[str, int]]:
+def _expert_bytes(config: ModelConfig, group_size: int) -> int:
+    """Gate, up and down of each chosen expert, router logits, quantized hidden vectors, and the routing."""
     if not config.n_expert_layers:
-        return []
+        return 0
     hidden = config.top_k * config.hidden_dim
-    floats = {"gate": hidden, "up": hidden, "down": config.top_k * config.dim, "router_logits": config.n_experts}
-    return [
-        *_aligned(floats),
-        ("hidden", config.top_k * _activation_bytes(config.hidden_dim, group_size)),
-        ("routing", align(8 * config.top_k, CACHE_LINE)),
-    ]
+    total = _floats(hidden, hidden, config.top_k * config.dim, config.n_experts)
+    total += config.top_k * _quantized_bytes(config.hidden_dim, group_size)
+    return total + align(8 * config.top_k, CACHE_LINE)
 
 
-def _dense_items(config: ModelConfig, group_size: int) -> list[tuple[str, int]]:
+def _dense_bytes(config: ModelConfig, group_size: int) -> int:
     hidden = max(config.dense_hidden_dim, config.shared_hidden_dim)
     if not hidden:
-        return []
-    items = [*_aligned({"dense_gate": hidden, "dense_up": hidden})]
-    items.append(("dense_hidden", _activation_bytes(hidden, group_size)))
-    return items + (_aligned({"shared": config.dim}) if config.shared_hidden_dim else [])
+        return 0
+    total = _floats(hidden, hidden) + _quantized_bytes(hidden, group_size)
+    return total + (_floats(config.dim) if config.shared_hidden_dim else 0)
 
 
 def arena_bytes(config: ModelConfig, options: BuildOptions, group_size: int) -> int:
@@ -90,11 +98,21 @@ def arena_bytes(config: ModelConfig, options: BuildOptions, group_size: int) -> 
     return sum(size for _, size in arena_items(config, options, group_size))
 
 
-def _activation_bytes(n: int, group_size: int) -> int:
-    """Buffers of one quantized vector: two byte planes, int16 codes, a scale and two sums a group."""
+def default_prefill_batch(config: ModelConfig, weight_bytes: int, group_size: int) -> int:
+    """Prompt tokens that are computed together unless --prefill-batch says how many.
+
+    So many that what they need stays within 3 % of the weights, in whole tiles of the kernels, but 4 at least: fewer would
+    share little. Above 32 there is hardly anything left to share.
+    """
+    fitting = int(weight_bytes * _BATCH_SHARE) // token_bytes(config, group_size)
+    return max(_BATCH_STEP, min(_MOST_DEFAULT_BATCH, fitting // _BATCH_STEP * _BATCH_STEP))
+
+
+def _quantized_bytes(n: int, group_size: int) -> int:
+    """A QUANTIZED of the runtime: two byte planes, int16 codes, a scale and two sums a group, and six pointers to them."""
     padded, groups = align(n, BLOCK_INPUTS), group_count(n, group_size)
     planes = 2 * align(padded, CACHE_LINE) + align(2 * padded, CACHE_LINE)
-    return planes + align(4 * groups + 2 * 2 * groups, CACHE_LINE)
+    return planes + align(4 * groups + 2 * 2 * groups + 6 * 8, CACHE_LINE)
 
 
 def buffer_bytes(config: ModelConfig, context: int) -> int:
@@ -115,8 +133,7 @@ def memory_regions(config: ModelConfig, options: BuildOptions, group_size: int) 
         width = f"{config.n_kv_heads} heads x ({config.head_dim} + {config.v_head_dim})"
     kv_sum = f"{config.n_layers} layers x {width} x {context} positions x 2 B"
     arena = arena_items(config, options, group_size)
-    largest = sorted(arena, key=lambda item: -item[1])[:3]
-    arena_sum = f"{len(arena)} buffers; largest: " + ", ".join(f"{name} {size} B" for name, size in largest)
+    arena_sum = ", ".join(f"{name}: {size} B" for name, size in arena)
     buffers = buffer_bytes(config, context)
     buffers_sum = (
         f"sampler 8 B x {config.vocab_size} tokens, lines {_POSITION_BYTES} B x {context} positions, tokenizer"

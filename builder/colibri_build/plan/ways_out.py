@@ -50,6 +50,10 @@ class Choice:
         """Return the same with another number of threads."""
         return replace(self, options=replace(self.options, max_threads=threads))
 
+    def with_batch(self, batch: int) -> Choice:
+        """Return the same with another number of prompt tokens that are computed together."""
+        return replace(self, options=replace(self.options, prefill_batch=batch))
+
     def with_format(self, kind: Kind, format: Format) -> Choice:
         """Return the same with another storage format of one tensor kind."""
         return replace(self, formats={**self.formats, kind: format})
@@ -67,7 +71,7 @@ def ways_out(choice: Choice, board: Board) -> tuple[str, ...]:
 
 
 def _single_changes(choice: Choice, board: Board) -> list[tuple[str, Choice]]:
-    changes = [*_largest_context(choice, board), *_most_threads(choice, board)]
+    changes = [*_largest_context(choice, board), *_largest_batch(choice, board), *_most_threads(choice, board)]
     return changes + _smaller_weights(choice)
 
 
@@ -87,7 +91,7 @@ def _smaller_weights(choice: Choice) -> list[tuple[str, Choice]]:
 
 
 def _all_changes(choice: Choice, board: Board) -> list[str]:
-    """Every change at once, if only that is enough: the smallest weights, one thread, then the largest context."""
+    """Every change at once, if only that is enough: the smallest weights, one thread, no batches, then the largest context."""
     options = []
     smallest = choice
     while remaining := _smaller_weights(smallest):
@@ -96,6 +100,9 @@ def _all_changes(choice: Choice, board: Board) -> list[str]:
     if smallest.options.max_threads > 1:
         options.append("--threads 1")
         smallest = smallest.with_threads(1)
+    if smallest.options.batch > 1:
+        options.append("--prefill-batch 1")
+        smallest = smallest.with_batch(1)
     if not smallest.fits(board):
         found = _largest_context(smallest, board)
         if not found:
@@ -110,6 +117,11 @@ def _largest_context(choice: Choice, board: Board) -> list[tuple[str, Choice]]:
     least = LEAST_CONTEXT if chat is None else max(LEAST_CONTEXT, chat.n_tokens + 1)  # a prompt has a token or more
     most = _largest(least, choice.options.context - 1, lambda n: choice.with_context(n).fits(board))
     return [(f"--ctx {most}", choice.with_context(most))] if most else []
+
+
+def _largest_batch(choice: Choice, board: Board) -> list[tuple[str, Choice]]:
+    most = _largest(1, choice.options.batch - 1, lambda n: choice.with_batch(n).fits(board))
+    return [(f"--prefill-batch {most}", choice.with_batch(most))] if most else []
 
 
 def _most_threads(choice: Choice, board: Board) -> list[tuple[str, Choice]]:

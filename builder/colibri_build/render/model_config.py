@@ -66,6 +66,7 @@ class ModelConfigContext:
     rms_eps: str
     attention_scale: str
     context: int
+    batch: int
     max_threads: int
     group_size: int
     activation_bits: int
@@ -185,6 +186,7 @@ def _context(folder: ModelFolder, options: BuildOptions, golden: Generation) -> 
         rms_eps=c_float(config.rms_eps),
         attention_scale=c_float(attention_scale(config)),
         context=options.context,
+        batch=options.batch,
         max_threads=options.max_threads,
         group_size=folder.group_size,
         activation_bits=options.activation_bits,
