@@ -50,6 +50,7 @@ def test_a_value_that_means_nothing_is_refused_before_the_run(
 
 
 def late_of(run: Run) -> list[dict[str, Any]]:
+    """The late tokens that were told, in order."""
     return run.lines("COLIBRI_LATE ")
 
 
@@ -94,15 +95,21 @@ def test_a_slow_reader_does_not_make_tokens_late(program: Program) -> None:
     reader, writer = os.pipe()
     capacity = fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
     os.write(writer, bytes(capacity))
-    drain = threading.Timer(1.5, lambda: os.read(reader, capacity))
-    drain.start()
+
+    def read_at_last() -> None:
+        time.sleep(1.5)
+        while os.read(reader, capacity):
+            pass
+
+    thread = threading.Thread(target=read_at_last)
+    thread.start()
     start = time.monotonic()
     run = program(*ANSWER, "--deadline-ms", "700", stdout=writer)
     assert time.monotonic() - start > 1
     assert run.status["deadline"] == {"limit_us": 700_000, "late": 0, "worst_us": 0}
-    drain.join()
-    os.close(reader)
     os.close(writer)
+    thread.join()
+    os.close(reader)
 
 
 @pytest.mark.parametrize("mode", [["--selftest"], ["--bench", "3"], ["--prompt", "uvw"], ["--stdin"]])
