@@ -46,10 +46,9 @@ families: ## rewrite docs/families.md: every family's configurations against tra
 	@scripts/setup.sh oracle
 	@PYTHONPATH=tests $(PY) tests/oracle/make_family_table.py
 
-bench: ## count the instructions of kernels and tokenizer under QEMU, fail above their limits; MB/s are only shown
-	@scripts/setup.sh test
-	@$(PY) benchmarks/kernel_count.py
-	@PYTHONPATH=tests/tokenizer $(PY) benchmarks/tokenizer_speed.py
+bench: ## measure beside llama.cpp, write benchmarks/results/ (45 minutes the first time; BENCH="--quick --only decode")
+	@scripts/setup.sh bench
+	@$(PY) benchmarks/run.py $(BENCH)
 
 fuzz: ## compare every tokenizer with the tokenizers library on COLIBRI_FUZZ_STRINGS (100000) random strings
 	@scripts/setup.sh test

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what a target of the Makefile needs: Debian packages (with sudo where not root) and .venv; for the tests also
 # a kernel for system emulation (scripts/fetch_kernel.sh).
-# Usage: scripts/setup.sh demo|test|oracle. Quick when nothing is missing.
+# Usage: scripts/setup.sh demo|test|oracle|bench. Quick when nothing is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,8 +17,9 @@ case $goal in
 demo) packages=$demo_packages extras="" ;;
 test) packages="$demo_packages $test_packages" extras="[dev]" ;;
 oracle) packages="$demo_packages $test_packages" extras="[dev,oracle]" ;;
+bench) packages="$demo_packages $test_packages cmake make g++ g++-aarch64-linux-gnu" extras="[dev,bench]" ;;
 *)
-    fail "unknown goal '$goal'" "demo, test or oracle"
+    fail "unknown goal '$goal'" "demo, test, oracle or bench"
     ;;
 esac
 
@@ -104,6 +105,6 @@ echo "setup: installing the Python package$extras into .venv" >&2
 .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras" ||
     fail "pip could not install the package and what it needs" "check the network (pip's messages are above), then make again"
 [ "$goal" = demo ] || install_files vocabularies
-[ "$goal" != oracle ] || install_files models
+case $goal in oracle | bench) install_files models ;; esac
 echo "$key" >"$stamp"
 fetch_kernel

@@ -97,4 +97,4 @@ def test_pip_without_network_is_said_and_tried_again(machine: Machine) -> None:
 
 
 def test_an_unknown_goal_is_refused(machine: Machine) -> None:
-    assert "unknown goal 'nonsense'; try: demo, test or oracle" in last_line(machine.setup("nonsense"))
+    assert "unknown goal 'nonsense'; try: demo, test, oracle or bench" in last_line(machine.setup("nonsense"))

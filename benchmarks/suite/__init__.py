@@ -1,0 +1,1 @@
+"""Measures our firmware beside llama.cpp on the same work: benchmarks/run.py."""

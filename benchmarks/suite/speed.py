@@ -1,0 +1,155 @@
+"""Runs against the clock: decoding, prompts, start, and a busy neighbour. All raw values are kept, by engine and round."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from suite.commands import Launched, launch, run, tool
+from suite.engines import Engine, rotations
+from suite.models import Model
+from suite.places import Effort, Json
+
+THREADS = (1, 2)
+SHORT_PROMPT, FIRST_TOKEN_PROMPT = 8, 6
+BANDWIDTH_MIB, BANDWIDTH_PASSES = 1024, 4
+BUSY_CPU = 1
+CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+def decode(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
+    """{"1": {"engines": {name: rows}, "bandwidth": [bytes a second, before and after]}, "2": ...}."""
+    tokens = model.bench_tokens // (4 if effort.quick else 1)
+    found: Json = {}
+    for threads in THREADS:
+        before = bandwidth(threads)
+        rows = _rounds(members, effort, lambda engine, n=threads: decode_row(engine, tokens, n))
+        found[str(threads)] = {"engines": rows, "bandwidth": [before, bandwidth(threads)], "tokens": tokens}
+    return found
+
+
+def decode_row(engine: Engine, tokens: int, threads: int) -> Json:
+    """One run: tokens a second and its latencies in microseconds, memory."""
+    seen = launch(engine.decode(tokens, threads))
+    times = seen.status["bench"]
+    row = {name: times[name] for name in ("median_us", "p99_us", "max_us", "std_us")}
+    return row | {"tokens_per_s": tokens * 1e6 / times["total_us"], "peak_bytes": seen.peak_bytes}
+
+
+def bandwidth(threads: int) -> float:
+    """Bytes a second that this many threads read from memory, of the fastest pass."""
+    program = tool("bandwidth", "-pthread")
+    out = run([program, str(threads), str(BANDWIDTH_MIB), str(BANDWIDTH_PASSES)]).stdout
+    return float(json.loads(out)["bytes_per_s"])
+
+
+def prefill(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
+    """{"1": {name: rows}, "2": ...}: tokens a second between a short and a long prompt."""
+    long = model.long_prompt // (2 if effort.quick else 1)
+    return {
+        str(threads): _rounds(members, effort, lambda engine, n=threads: _prefill_row(engine, model, long, n))
+        for threads in THREADS
+    }
+
+
+def _prefill_row(engine: Engine, model: Model, long: int, threads: int) -> Json:
+    short_us, long_us = (
+        _prompt_us(engine, launch(engine.answer(model.ids(n), 1, threads))) for n in (SHORT_PROMPT, long)
+    )
+    return {"tokens_per_s": (long - SHORT_PROMPT) * 1e6 / max(long_us - short_us, 1)}
+
+
+def _prompt_us(engine: Engine, seen: Launched) -> int:
+    """The best clock of each side: the driver's around the prompt alone; of ours to the first token, whose constant part
+    the difference of two prompts removes."""
+    return seen.first_us if engine.is_ours else int(seen.status["bench"]["prefill_us"])
+
+
+def startup(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
+    """From before exec to the first byte of the first token, in microseconds: {"warm": {name: rows}, "cold": ...}."""
+    ids = model.ids(FIRST_TOKEN_PROMPT)
+
+    def first(engine: Engine, *, cold: bool) -> Json:
+        if cold:
+            forget_files(engine.files)
+        return {"first_us": launch(engine.answer(ids, 1, max(THREADS))).first_us}
+
+    first(members[0], cold=False)
+    found: Json = {"threads": max(THREADS), "cold_by": "drop_caches" if _can_drop() else "posix_fadvise"}
+    found["warm"] = _rounds(members, effort, lambda engine: first(engine, cold=False))
+    found["cold"] = _rounds(members, Effort(3, effort.quick, effort.fresh), lambda engine: first(engine, cold=True))
+    return found
+
+
+def _can_drop() -> bool:
+    return os.access(CACHES, os.W_OK)
+
+
+def forget_files(files: Sequence[Path]) -> None:
+    """Have the kernel forget what it holds of the files: all its caches where it lets us, else these files' pages."""
+    os.sync()
+    if _can_drop():
+        CACHES.write_text("3\n")
+        return
+    for path in files:
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def faults(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
+    """Page faults while decoding, of a shorter and a longer run with one thread, as each side reports them itself.
+
+    {name: {"tokens": [..], "minor": [..], "major": [..]}}
+    """
+    lengths = (model.bench_tokens, 3 * model.bench_tokens)
+    found: Json = {}
+    for engine in members:
+        runs = [launch(engine.decode(tokens, 1)).status for tokens in lengths]
+        found[engine.name] = {
+            "tokens": list(lengths),
+            "minor": [status["minor_faults"] for status in runs],
+            "major": [status["major_faults"] for status in runs],
+        }
+    return found
+
+
+@contextmanager
+def busy_neighbour() -> Iterator[None]:
+    """A process that never rests, on one core."""
+    program = f"import os\nos.sched_setaffinity(0, {{{BUSY_CPU}}})\nwhile True: pass"
+    child = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        yield
+    finally:
+        child.kill()
+        child.wait()
+
+
+def neighbour(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
+    """Decoding, quiet and with a busy core: {"1": {"quiet": {name: rows}, "busy": {name: rows}}, "2": ...}."""
+    tokens = model.bench_tokens * (1 if effort.quick else 2)
+    found: Json = {}
+    for threads in THREADS:
+        rows: Json = {"quiet": {}, "busy": {}}
+        for order in rotations(members, 3):
+            for engine in order:
+                rows["quiet"].setdefault(engine.name, []).append(decode_row(engine, tokens, threads))
+                with busy_neighbour():
+                    rows["busy"].setdefault(engine.name, []).append(decode_row(engine, tokens, threads))
+        found[str(threads)] = rows
+    return found
+
+
+def _rounds(members: Sequence[Engine], effort: Effort, measure: Any) -> Json:
+    """{name: [row of each round]}; the n-th rows of all were measured one after the other."""
+    rows: Json = {}
+    for order in rotations(members, effort.rounds):
+        for engine in order:
+            rows.setdefault(engine.name, []).append(measure(engine))
+    return rows

@@ -1,0 +1,299 @@
+"""The targets, and whether the figures reach them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from statistics import StatisticsError
+from typing import Any
+
+from suite.figures import best, middle, paired, spread, steady_faults
+from suite.places import Json
+
+REACHED, MISSED, UNKNOWN = "reached", "not reached", "not measured"
+Figures = Json  # step -> model -> what the step measured
+
+
+@dataclass(frozen=True)
+class Target:
+    """`figure` finds a number in the figures, KeyError where it was not measured; `limit` is what it has to be.
+
+    `compare` is operator.le, .ge, .lt or .eq; `digits` are shown after the point.
+    """
+
+    name: str
+    text: str
+    limit: float
+    compare: Callable[[Any, Any], Any]
+    figure: Callable[[Figures], float]
+    digits: int = 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judged target."""
+
+    name: str
+    text: str
+    wanted: str
+    found: str
+    state: str  # REACHED, MISSED or UNKNOWN
+
+
+SIGNS = {operator.le: "at most", operator.ge: "at least", operator.lt: "under", operator.eq: "exactly"}
+
+
+def judge(target: Target, figures: Figures) -> Verdict:
+    """Compare; whatever is missing is not measured, never reached."""
+    wanted = f"{SIGNS[target.compare]} {target.limit:g}"
+    try:
+        found = target.figure(figures)
+    except (KeyError, IndexError, StatisticsError, ZeroDivisionError):
+        return Verdict(target.name, target.text, wanted, "", UNKNOWN)
+    state = REACHED if target.compare(found, target.limit) else MISSED
+    return Verdict(target.name, target.text, wanted, f"{found:.{target.digits}f}", state)
+
+
+def peer_names(rows: Json) -> list[str]:
+    """llama.cpp's among the engines of a table."""
+    return [name for name in rows if name.startswith("q4_")]
+
+
+def _gemv(kernel: str, f: Figures) -> float:
+    return float(f["kernels"]["all"]["count"]["figures"][kernel])
+
+
+def per_token(counts: Json) -> float:
+    """Millions of instructions of a decoded token: the mean over the first prompt's."""
+    tokens = counts["tokens"][0]
+    return float(sum(tokens)) / len(tokens) / 1e6
+
+
+def _token(cpu: str, engine: str, f: Figures) -> float:
+    return per_token(f["instructions"]["a"][cpu][engine])
+
+
+def _decode(model: str, threads: str, ours: str, f: Figures) -> float:
+    rows = f["decode"][model][threads]["engines"]
+    return paired(rows, "tokens_per_s", ours, best(rows, "tokens_per_s", peer_names(rows))).median
+
+
+def _scaling(ours: str, f: Figures) -> float:
+    one, two = (middle(f["decode"]["a"][n]["engines"][ours], "tokens_per_s") for n in ("1", "2"))
+    return two / one
+
+
+def _prefill(ours: str, f: Figures) -> float:
+    rows = f["prefill"]["a"]["1"]
+    return paired(rows, "tokens_per_s", ours, best(rows, "tokens_per_s", peer_names(rows))).median
+
+
+def _first_ms(f: Figures) -> float:
+    return middle(f["startup"]["a"]["warm"]["a16"], "first_us") / 1000
+
+
+def _first_ratio(kind: str, f: Figures) -> float:
+    rows = f["startup"]["a"]["warm"]
+    members = [name for name in peer_names(rows) if name.endswith(kind)]
+    return paired(rows, "first_us", "a16", best(rows, "first_us", members, least=True)).median
+
+
+def _memory_of_binary(f: Figures) -> float:
+    binary = float(f["build"]["a"]["a16"]["binary_bytes"])
+    return middle(f["decode"]["a"]["1"]["engines"]["a16"], "peak_bytes") / binary
+
+
+def _memory_ratio(f: Figures) -> float:
+    rows = f["decode"]["a"]["1"]["engines"]
+    fastest = best(rows, "tokens_per_s", peer_names(rows))
+    return middle(rows["a16"], "peak_bytes") / middle(rows[fastest], "peak_bytes")
+
+
+def _attention(cpu: str, f: Figures) -> float:
+    return attention_percent(f["stages"]["all"][f"a {cpu} a16"]["figures"])
+
+
+def attention_percent(results: Sequence[Json]) -> float:
+    """Of a decoded token's instructions those that go over the cache, from the list of stage_instructions.py."""
+    for found in results:
+        if found["point"].startswith("decode"):
+            return float(found["stages"]["attention over the cache"]["percent"])
+    raise KeyError("decode")
+
+
+def _busy(threads: str, f: Figures) -> float:
+    found = f["neighbour"]["a"][threads]
+    return middle(found["busy"]["a16"], "p99_us") / middle(found["quiet"]["a16"], "median_us")
+
+
+def _two_against_one(state: str, f: Figures) -> float:
+    found = f["neighbour"]["a"]
+    return middle(found["2"][state]["a16"], "tokens_per_s") / middle(found["1"][state]["a16"], "tokens_per_s")
+
+
+def _faults(f: Figures) -> float:
+    return steady_faults(f["faults"]["a"]["a16 prefaulted"])
+
+
+def _spread(cpu: str, f: Figures) -> float:
+    return spread(f["instructions"]["a"][cpu]["a16"]["tokens"]) * 100
+
+
+def _build_seconds(name: str, f: Figures) -> float:
+    return float(f["build"]["c"]["a16"][name])
+
+
+def _gemv_targets() -> list[Target]:
+    limits = {("x86-64-v3", 16): 0.50, ("cortex-a53", 16): 1.05, ("x86-64-v3", 8): 0.33, ("cortex-a53", 8): 0.53}
+    return [
+        Target(
+            f"gemv-{cpu}-a{bits}",
+            f"4-bit product, instructions a weight byte, {cpu}, a{bits}",
+            limit,
+            operator.le,
+            partial(_gemv, f"{cpu} a{bits} matvec_w4"),
+            3,
+        )
+        for (cpu, bits), limit in limits.items()
+    ]
+
+
+def _token_targets() -> list[Target]:
+    limits = {("x86-64-v3", 16): 64, ("cortex-a53", 16): 132, ("x86-64-v3", 8): 44, ("cortex-a53", 8): 70}
+    return [
+        Target(
+            f"token-{cpu}-a{bits}",
+            f"millions of instructions a token, model a, {cpu}, a{bits}",
+            limit,
+            operator.le,
+            partial(_token, cpu, f"a{bits}"),
+            1,
+        )
+        for (cpu, bits), limit in limits.items()
+    ]
+
+
+def _decode_targets() -> list[Target]:
+    limits = {("a16", "1"): 1.5, ("a16", "2"): 1.25, ("a8", "1"): 1.7, ("a8", "2"): 1.3}
+    return [
+        Target(
+            f"decode-{model}-{ours}-{threads}",
+            f"decoding against llama.cpp's better configuration, model {model}, {ours}, threads: {threads}",
+            limit,
+            operator.ge,
+            partial(_decode, model, threads, ours),
+        )
+        for model in "ab"
+        for (ours, threads), limit in limits.items()
+    ]
+
+
+TARGETS = (
+    *_gemv_targets(),
+    *_token_targets(),
+    *_decode_targets(),
+    *(
+        Target(
+            f"scaling-{ours}", f"two threads against one, model a, {ours}", 1.8, operator.ge, partial(_scaling, ours)
+        )
+        for ours in ("a16", "a8")
+    ),
+    Target(
+        "prefill-a16",
+        "prompts against llama.cpp's better, model a, a16, one thread",
+        1.1,
+        operator.ge,
+        partial(_prefill, "a16"),
+    ),
+    Target(
+        "prefill-a8",
+        "prompts against llama.cpp's better, model a, a8, one thread",
+        1.6,
+        operator.ge,
+        partial(_prefill, "a8"),
+    ),
+    Target("first-token", "exec to first token, model a, a16, warm, ms", 45, operator.le, _first_ms, 1),
+    Target(
+        "first-token-stored",
+        "the same against llama.cpp without repacking",
+        0.45,
+        operator.le,
+        partial(_first_ratio, "as stored"),
+    ),
+    Target(
+        "first-token-repacked",
+        "the same against llama.cpp with repacking",
+        0.16,
+        operator.le,
+        partial(_first_ratio, "repacked"),
+    ),
+    Target("memory-binary", "resident set against the binary's size, model a", 1.05, operator.le, _memory_of_binary, 3),
+    Target(
+        "memory-peer",
+        "resident set against llama.cpp's fastest configuration, model a",
+        0.55,
+        operator.le,
+        _memory_ratio,
+    ),
+    *(
+        Target(
+            f"attention-{cpu}",
+            f"attention over the cache at context 512, % of a token, model a, {cpu}",
+            10,
+            operator.le,
+            partial(_attention, cpu),
+            1,
+        )
+        for cpu in ("x86-64-v3", "cortex-a53")
+    ),
+    *(
+        Target(
+            f"busy-{n}",
+            f"p99 with a busy core against the quiet median, model a, a16, threads: {n}",
+            3,
+            operator.lt,
+            partial(_busy, n),
+        )
+        for n in "12"
+    ),
+    *(
+        Target(
+            f"two-threads-{state}",
+            f"two threads against one, {state} machine, model a, a16",
+            1,
+            operator.ge,
+            partial(_two_against_one, state),
+        )
+        for state in ("quiet", "busy")
+    ),
+    Target("faults", "page faults a decoded token, model a, a16 --prefault", 0, operator.eq, _faults, 3),
+    *(
+        Target(
+            f"spread-{cpu}",
+            f"spread of instructions a token at equal length, %, model a, {cpu}",
+            0.1,
+            operator.lt,
+            partial(_spread, cpu),
+            4,
+        )
+        for cpu in ("x86-64-v3", "cortex-a53")
+    ),
+    Target(
+        "build", "build after quantization, seconds, model c", 10, operator.lt, partial(_build_seconds, "build_s"), 1
+    ),
+    Target(
+        "rebuild",
+        "build with nothing changed, seconds, model c",
+        1,
+        operator.lt,
+        partial(_build_seconds, "rebuild_s"),
+        1,
+    ),
+)
+
+
+def judge_all(figures: Figures) -> list[Verdict]:
+    """Every target, in the order of the page."""
+    return [judge(target, figures) for target in TARGETS]
