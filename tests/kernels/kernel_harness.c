@@ -1,6 +1,8 @@
 /* Runs the kernels of one ISA over a file of cases and writes back every buffer they could touch.
  *
- * usage: kernel_harness CASES RESULTS      (format: kernel_protocol.py)
+ * usage: kernel_harness CASES RESULTS [count]      (format: kernel_protocol.py)
+ *
+ * count: a dot is written to standard output before and after each case, where QEMU's plugin notes its count.
  *
  * Each buffer ends as close to an inaccessible page as its alignment allows; the bytes around it hold a pattern. Exit
  * status 3: a kernel wrote outside a buffer; 4: it touched an inaccessible page; the message names case and buffer. */
@@ -233,19 +235,29 @@ static void run_case(const CaseHeader *c, CaseResult *r) {
     }
 }
 
+static void mark(void) {
+    if (write(1, ".", 1) != 1)
+        fail(2, "no standard output", 0);
+}
+
 int main(int argc, char **argv) {
     CaseHeader header;
-    FILE *cases = argc == 3 ? fopen(argv[1], "rb") : NULL;
-    FILE *results = argc == 3 ? fopen(argv[2], "wb") : NULL;
+    const int counting = argc == 4 && strcmp(argv[3], "count") == 0;
+    FILE *cases = argc == 3 || counting ? fopen(argv[1], "rb") : NULL;
+    FILE *results = argc == 3 || counting ? fopen(argv[2], "wb") : NULL;
     if (cases == NULL || results == NULL)
-        fail(2, "usage: kernel_harness CASES RESULTS", argc);
+        fail(2, "usage: kernel_harness CASES RESULTS [count]", argc);
     signal(SIGSEGV, on_fault);
     reserve_slots();
     for (; fread(&header, 1, sizeof header, cases) == sizeof header; current_case++) {
         CaseResult result = {0, 0.0f};
         for (int i = 0; i < header.n_buffers; i++)
             read_buffer(cases, &buffers[i]);
+        if (counting)
+            mark();
         run_case(&header, &result);
+        if (counting)
+            mark();
         for (int i = 0; i < header.n_buffers; i++) {
             check_guards(&buffers[i], i);
             write_buffer(results, &buffers[i]);

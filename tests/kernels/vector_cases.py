@@ -18,14 +18,14 @@ def vector_cases() -> list[Case]:
     rng = np.random.default_rng(5)
     cases: list[Case] = []
     for n in LENGTHS:
-        cases += _elementwise(rng, n)
+        cases += elementwise(rng, n)
     for cols in (*LENGTHS, 1408):
-        cases += _float_products(rng, 5, cols, (0, 5))
-    cases += _float_products(rng, 17, 100, (0, 3, 4, 11, 17)) + _float_products(rng, 17, 33, (2, 9))
+        cases += float_products(rng, 5, cols, (0, 5))
+    cases += float_products(rng, 17, 100, (0, 3, 4, 11, 17)) + float_products(rng, 17, 33, (2, 9))
     for head_dim in HEAD_DIMS:
-        cases += _attention(rng, head_dim, 6)
+        cases += attention(rng, head_dim, 6)
     for n in POSITIONS:
-        cases += _attention(rng, 64, n) + _attention(rng, 10, n)
+        cases += attention(rng, 64, n) + attention(rng, 10, n)
     cases += [_exp_shifted("exp over its range", exp_inputs(), 0.0, 1.0), *_silu_extremes()]
     cases += [*_narrowing(), _widening()]
     cases += _not_finite()
@@ -44,7 +44,7 @@ def _halves(rng: np.random.Generator, n: int) -> Array:
     return halves
 
 
-def _elementwise(rng: np.random.Generator, n: int) -> list[Case]:
+def elementwise(rng: np.random.Generator, n: int) -> list[Case]:
     x, y, w = (_values(rng, n) for _ in range(3))
     eps, weight = 1e-5, float(np.float32(0.3))
     normed = numbers.rms_norm(x, w, eps)
@@ -86,7 +86,7 @@ def _silu_extremes() -> list[Case]:
     return [Case("swiglu over its range", "swiglu", [x, one], {0: numbers.silu(x) * one}, (x.size,))]
 
 
-def _float_products(rng: np.random.Generator, rows: int, cols: int, cuts: tuple[int, ...]) -> list[Case]:
+def float_products(rng: np.random.Generator, rows: int, cols: int, cuts: tuple[int, ...]) -> list[Case]:
     """Rows outside the cuts stay as they were; every range between two cuts is one call."""
     x = _values(rng, cols)
     cases = []
@@ -100,7 +100,7 @@ def _float_products(rng: np.random.Generator, rows: int, cols: int, cuts: tuple[
     return cases
 
 
-def _attention(rng: np.random.Generator, head_dim: int, n: int) -> list[Case]:
+def attention(rng: np.random.Generator, head_dim: int, n: int) -> list[Case]:
     q, cache = _values(rng, head_dim), _halves(rng, n * head_dim)
     wide = cache.astype(np.float32).reshape(n, head_dim)
     scale = float(np.float32(1 / np.sqrt(head_dim)))
