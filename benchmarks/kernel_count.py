@@ -148,14 +148,20 @@ def _by_name(board: Board, bits: int, counted: list[Counted], marks: list[int]) 
     return {count_name(board, bits, one.kernel): span for one, span in zip(counted, spans, strict=True)}
 
 
-def build_harness(board: Board, bits: int, folder: Path) -> Path:
-    """tests/kernels/kernel_harness.c with the board's kernels and flags."""
+def generate_configuration(board: Board, bits: int, folder: Path) -> Path:
+    """A folder with model_config.h and board_config.h as the generator writes them for the kernels."""
     generated = folder / f"{board.name}-{bits}"
     generated.mkdir()
     constants = {"GROUP_SIZE": GROUP_SIZE, "ACTIVATION_BITS": bits, "USES_W4": 1, "USES_W8": 1, "USES_F16": 1}
     config = "".join(f"#define MODEL_{name} {value}\n" for name, value in constants.items())
     (generated / "model_config.h").write_text(config)
     (generated / "board_config.h").write_text(f"#define BOARD_KERNELS_{board.kernels.upper()} 1\n")
+    return generated
+
+
+def build_harness(board: Board, bits: int, folder: Path) -> Path:
+    """tests/kernels/kernel_harness.c with the board's kernels and flags."""
+    generated = generate_configuration(board, bits, folder)
     runtime = ROOT / "runtime_c"
     kernels = sorted((runtime / "kernels").glob(f"*_{board.kernels}.c"))
     sources = [ROOT / "tests/kernels/kernel_harness.c", *kernels]
