@@ -37,20 +37,33 @@ typedef struct {
     int16x8_t rows[HALF_ROWS][MAX_PLANES];
 } PlaneSums;
 
-/* sums (first: zero) + the products of 32 codes with 32 inputs; front: 0-15, back: 16-31. */
-ALWAYS_INLINE int16x8_t add_products(int16x8_t sums, int8x16_t codes_front, int8x16_t codes_back, int8x16_t front,
-                                     int8x16_t back, int first) {
-    sums = first ? vmull_s8(vget_low_s8(codes_front), vget_low_s8(front))
-                 : vmlal_s8(sums, vget_low_s8(codes_front), vget_low_s8(front));
-    sums = vmlal_high_s8(sums, codes_front, front);
-    sums = vmlal_s8(sums, vget_low_s8(codes_back), vget_low_s8(back));
-    return vmlal_high_s8(sums, codes_back, back);
+/* The codes of 2 rows and one block: those of inputs 0-15 and of inputs 16-31. */
+typedef struct {
+    int8x16_t front[2];
+    int8x16_t back[2];
+} RowPair;
+
+ALWAYS_INLINE RowPair unpack_rows(uint8x16_t a, uint8x16_t b) {
+    const uint8x16_t mask = vdupq_n_u8(15);
+    return (RowPair){{vreinterpretq_s8_u8(vandq_u8(a, mask)), vreinterpretq_s8_u8(vandq_u8(b, mask))},
+                     {vreinterpretq_s8_u8(vshrq_n_u8(a, 4)), vreinterpretq_s8_u8(vshrq_n_u8(b, 4))}};
 }
 
-/* Keeps the compiler from mixing the products of several rows: it would run out of registers. */
-ALWAYS_INLINE void finish_row(int16x8_t planes[MAX_PLANES], int n_planes) {
-    for (int p = 0; p < n_planes; p++)
-        __asm__ volatile("" : "+w"(planes[p]));
+/* Adds the products of 16 codes of 2 rows with 16 inputs of each plane (first: starts with them). In this order a core
+ * that executes in order waits for no sum, and the barrier keeps the compiler from mixing more products than there are
+ * registers for. */
+ALWAYS_INLINE void multiply_half_block(int16x8_t (*sums)[MAX_PLANES], const int8x16_t codes[2],
+                                       const int8x16_t inputs[MAX_PLANES], int n_planes, int first) {
+    for (int row = 0; row < 2; row++)
+        for (int p = 0; p < n_planes; p++)
+            sums[row][p] = first ? vmull_s8(vget_low_s8(codes[row]), vget_low_s8(inputs[p]))
+                                 : vmlal_s8(sums[row][p], vget_low_s8(codes[row]), vget_low_s8(inputs[p]));
+    for (int row = 0; row < 2; row++)
+        for (int p = 0; p < n_planes; p++)
+            sums[row][p] = vmlal_high_s8(sums[row][p], codes[row], inputs[p]);
+    for (int row = 0; row < 2; row++)
+        for (int p = 0; p < n_planes; p++)
+            __asm__ volatile("" : "+w"(sums[row][p]));
 }
 
 /* Adds the products of one block (first: starts with them); codes: granule of the first of the 4 rows. */
@@ -62,14 +75,14 @@ ALWAYS_INLINE void multiply_block(PlaneSums *sums, const TileColumn *columns, in
         front[p] = vld1q_s8(inputs);
         back[p] = vld1q_s8(inputs + 16);
     }
-    for (int row = 0; row < HALF_ROWS; row++) {
-        const uint8x16_t bytes = vld1q_u8(codes + block * W4_BLOCK_BYTES + 32 * row);
-        const int8x16_t codes_front = vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
-        const int8x16_t codes_back = vreinterpretq_s8_u8(vshrq_n_u8(bytes, 4));
-        for (int p = 0; p < n_planes; p++)
-            sums->rows[row][p] = add_products(sums->rows[row][p], codes_front, codes_back, front[p], back[p], first);
-        finish_row(sums->rows[row], n_planes);
-    }
+    codes += block * W4_BLOCK_BYTES;
+    const RowPair a = unpack_rows(vld1q_u8(codes), vld1q_u8(codes + 32));
+    const uint8x16_t third = vld1q_u8(codes + 64), fourth = vld1q_u8(codes + 96);
+    multiply_half_block(sums->rows, a.front, front, n_planes, first);
+    multiply_half_block(sums->rows, a.back, back, n_planes, 0);
+    const RowPair b = unpack_rows(third, fourth);
+    multiply_half_block(sums->rows + 2, b.front, front, n_planes, first);
+    multiply_half_block(sums->rows + 2, b.back, back, n_planes, 0);
 }
 
 /* 4 partial sums of one row for the planes from p on, which are one column: 256 * high + low, or high. */
