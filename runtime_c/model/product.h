@@ -5,12 +5,13 @@
 
 #include "kernels/kernels.h"
 
-/* columns[i] of a job, i < n: the member `input` of token i, which is quantized, and where its product goes. */
+/* columns[i] of a job, i < n, n >= 1: the member `input` of token i, which is quantized, and where its product goes. */
 #define SET_COLUMNS(columns, n, input, output)                                                                         \
     do {                                                                                                               \
-        for (int i_ = 0; i_ < (n); i_++) {                                                                             \
+        int i_ = 0;                                                                                                    \
+        do {                                                                                                           \
             (columns)[i_] = (Column){&arena.tokens[i_].input.view, arena.tokens[i_].output};                           \
-        }                                                                                                              \
+        } while (++i_ < (n));                                                                                          \
     } while (0)
 
 static inline int panels_of(int rows) {

@@ -1,5 +1,6 @@
-/* The decoder without tokenizer and command line: feeds the tokens of argv[2..], then chooses argv[1] more, greedily;
- * prints them and the hash of all logits that a token was chosen from. */
+/* The decoder without tokenizer and command line: feeds the tokens of argv[2..], each argument a batch of ids with
+ * commas between, then chooses argv[1] more, greedily; prints them and the hash of all logits that a token was chosen
+ * from. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,12 +23,22 @@ static int choose(void) {
     return best;
 }
 
+static colibri_status feed_batch(const char *text, bool want_logits) {
+    int ids[MODEL_BATCH];
+    int n = 0;
+    for (const char *at = text; at != NULL && n < MODEL_BATCH; at = strchr(at, ',')) {
+        at += at != text;
+        ids[n++] = atoi(at);
+    }
+    return colibri_feed_batch(ids, n, want_logits);
+}
+
 int main(int argc, char **argv) {
     if (colibri_open(MODEL_MAX_THREADS) != COLIBRI_OK) {
         return 1;
     }
     for (int i = 2; i < argc; i++) {
-        if (colibri_feed(atoi(argv[i]), i == argc - 1) != COLIBRI_OK) {
+        if (feed_batch(argv[i], i == argc - 1) != COLIBRI_OK) {
             return 2;
         }
     }

@@ -22,6 +22,7 @@ from support.tiny_quantized import AWKWARD_CONFIG, random_quantized
 
 PROMPT = (5, 17, 200, 45, 9, 211, 77, 104)
 N_TOKENS = 6
+BATCHES = ((8,), (1, 5, 2))  # how the prompt is cut; test_batches.py cuts longer ones
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,9 @@ def test_a_feature_has_the_references_bits(name: str, decoder: Path, tmp_path: P
     for board in ("portable", "avx2", "cortex-a53"):
         program = build_decoder(folder, board, decoder, tmp_path / board)
         assert ask_decoder(program, board, PROMPT, N_TOKENS) == (expected.ids, expected.logits_hash), board
+        for batches in BATCHES:
+            answer = ask_decoder(program, board, PROMPT, N_TOKENS, batches)
+            assert answer == (expected.ids, expected.logits_hash), (board, batches)
 
 
 def test_a_model_without_a_feature_has_nothing_of_it(tmp_path: Path, decoder: Path) -> None:

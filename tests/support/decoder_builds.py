@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import shutil
 import subprocess
@@ -29,7 +30,7 @@ BOARDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "cortex-a53": ("cortex-a53", "neon", ("qemu-aarch64-static", "-cpu", "cortex-a53")),
     "cortex-a72": ("tda4vm", "neon", ("qemu-aarch64-static", "-cpu", "cortex-a72")),
 }
-OPTIONS = BuildOptions(context=32, max_threads=2)
+OPTIONS = BuildOptions(context=32, max_threads=2, prefill_batch=8)
 _FLAGS = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -ffp-contract=off -fno-math-errno".split()
 _FLAGS += "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror".split()
 _MARCH = {"x86-64-v3": "-march=x86-64-v3", "cortex-a53": "-march=armv8-a+crc", "tda4vm": "-mcpu=cortex-a72"}
@@ -40,8 +41,8 @@ def model_of(folder: ModelFolder) -> QuantizedModel:
     return load_quantized(folder, lambda data, size: tiny_tokenizer_artifact(size))
 
 
-def copy_decoder(root: Path) -> Path:
-    """runtime_c without tokenizer and app, with `PROGRAM` in their place."""
+def copy_decoder(root: Path, program: Path = PROGRAM) -> Path:
+    """runtime_c without tokenizer and app, with a program in their place."""
     for name in _DECODER:
         shutil.copytree(data_dir("runtime_c") / name, root / name)
     shutil.copytree(data_dir("runtime_c") / "tokenizer", root / "tokenizer", ignore=shutil.ignore_patterns("*.c"))
@@ -49,7 +50,7 @@ def copy_decoder(root: Path) -> Path:
         if source.stem != "threads":
             source.unlink()
     (root / "app").mkdir()
-    shutil.copyfile(PROGRAM, root / "app" / "main.c")
+    shutil.copyfile(program, root / "app" / "main.c")
     return root
 
 
@@ -103,9 +104,16 @@ def _run(command: Sequence[str], folder: Path) -> None:
     assert answer.returncode == 0, answer.stderr[:2000]
 
 
-def ask_decoder(program: Path, board: str, prompt: Sequence[int], n_tokens: int) -> tuple[tuple[int, ...], str]:
-    """(ids of the greedy answer, hash of the logits they were chosen from)."""
-    command = [*BOARDS[board][2], str(program), str(n_tokens), *map(str, prompt)]
+def ask_decoder(
+    program: Path, board: str, prompt: Sequence[int], n_tokens: int, batches: Sequence[int] = ()
+) -> tuple[tuple[int, ...], str]:
+    """(ids of the greedy answer, hash of the logits they were chosen from).
+
+    `batches`: into how many tokens the prompt is cut; without it, tokens are fed one by one.
+    """
+    ends = itertools.accumulate(batches or [1] * len(prompt))
+    cut = [prompt[end - size : end] for end, size in zip(ends, batches or [1] * len(prompt), strict=True)]
+    command = [*BOARDS[board][2], str(program), str(n_tokens), *(",".join(map(str, ids)) for ids in cut)]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split()
     return tuple(map(int, said[:-1])), said[-1]
 
