@@ -15,13 +15,6 @@ ALWAYS_INLINE __m256i sixteen_products(const int8_t *weights, __m256i codes) {
     return _mm256_madd_epi16(_mm256_cvtepi8_epi16(_mm_load_si128((const __m128i *)weights)), codes);
 }
 
-/* 8 rows with 8 int32 partial sums -> one int32 a row, rows in order. */
-ALWAYS_INLINE __m256i sum_rows(const __m256i rows[PANEL_ROWS]) {
-    const __m256i front = _mm256_hadd_epi32(_mm256_hadd_epi32(rows[0], rows[1]), _mm256_hadd_epi32(rows[2], rows[3]));
-    const __m256i back = _mm256_hadd_epi32(_mm256_hadd_epi32(rows[4], rows[5]), _mm256_hadd_epi32(rows[6], rows[7]));
-    return _mm256_add_epi32(_mm256_permute2x128_si256(front, back, 0x20), _mm256_permute2x128_si256(front, back, 0x31));
-}
-
 /* d of the 8 rows for one group of n_blocks blocks; x: its codes. */
 ALWAYS_INLINE __m256i group_products(const int8_t *weights, const int16_t *x, int n_blocks) {
     __m256i sums[PANEL_ROWS];
@@ -35,7 +28,7 @@ ALWAYS_INLINE __m256i group_products(const int8_t *weights, const int16_t *x, in
             sums[row] = _mm256_add_epi32(sums[row], sixteen_products(weights + row * BLOCK_INPUTS + 16, back));
         }
     }
-    return sum_rows(sums);
+    return sum_eight_rows(sums);
 }
 
 /* y of the 8 rows with the products of one more group added; scales: the record of this panel and group. */

@@ -25,6 +25,13 @@ ALWAYS_INLINE __m256 scaled_products(__m256i d, const uint8_t *scales, float act
     return _mm256_mul_ps(_mm256_cvtepi32_ps(d), _mm256_mul_ps(weight_scales, _mm256_set1_ps(activation_scale)));
 }
 
+/* 8 rows with 8 int32 partial sums -> one int32 a row, rows in order. */
+ALWAYS_INLINE __m256i sum_eight_rows(const __m256i rows[PANEL_ROWS]) {
+    const __m256i front = _mm256_hadd_epi32(_mm256_hadd_epi32(rows[0], rows[1]), _mm256_hadd_epi32(rows[2], rows[3]));
+    const __m256i back = _mm256_hadd_epi32(_mm256_hadd_epi32(rows[4], rows[5]), _mm256_hadd_epi32(rows[6], rows[7]));
+    return _mm256_add_epi32(_mm256_permute2x128_si256(front, back, 0x20), _mm256_permute2x128_si256(front, back, 0x31));
+}
+
 /* y[rows of the panel], of which only those below n_rows exist. */
 ALWAYS_INLINE void store_panel(float *y, __m256 sums, int panel, int n_rows) {
     const int first = panel * PANEL_ROWS;
