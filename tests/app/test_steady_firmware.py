@@ -132,7 +132,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def instructions(firmware: Firmware, plugin: Path, prompt: str, n_tokens: int) -> int:
     command = [*COUNTER, str(plugin), str(firmware.folder / "colibri_inference"), "--tokens", prompt]
-    options = ["--ids", "--threads", "1", "--max-tokens", str(n_tokens)]
+    options = ["--threads", "1", "--max-tokens", str(n_tokens)]
     done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, check=True)
     assert f'"tokens":{n_tokens},' in done.stderr, "the answer ended early"
     match = re.search(r"instructions (\d+)", done.stderr)
