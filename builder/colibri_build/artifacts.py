@@ -15,29 +15,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+# In files without NumPy, so that a command that computes nothing starts at once.
+from colibri_build.build_report import BuildReport as BuildReport
+from colibri_build.build_report import Check as Check
+from colibri_build.kinds import DEBUG_NAMES as DEBUG_NAMES
+from colibri_build.kinds import Format as Format
+from colibri_build.kinds import Kind as Kind
+
 F32 = NDArray[np.float32]
-
-
-class Format(enum.StrEnum):
-    """Storage format of a weight tensor. The ids are part of the model folder's format."""
-
-    F32 = "f32"
-    F16 = "f16"
-    W4 = "w4"  # unsigned 4-bit codes, fp16 scale and 4-bit zero point a group, layout P8
-    W8 = "w8"  # symmetric int8 codes, fp16 scale a group, layout P8
-
-
-class Kind(enum.StrEnum):
-    """What a tensor is for. The quantization policy names one format for each kind."""
-
-    EMBEDDING = "embedding"
-    ATTENTION = "attention"
-    EXPERT = "expert"
-    ROUTER = "router"
-    NORM = "norm"
-    LM_HEAD = "lm_head"
-    DENSE = "dense"  # the feed-forward part that every token takes: dense layers and shared experts
-    BIAS = "bias"  # vectors that are added: to norms, projections, router logits, logits; the sinks of attention
 
 
 class QkNorm(enum.StrEnum):
@@ -354,9 +339,6 @@ class ModelFolder:
     chat: ChatTemplate | None = None
 
 
-DEBUG_NAMES = ("memory", "routing", "timing")  # what a debug build can record; sorted
-
-
 @dataclass(frozen=True)
 class BuildOptions:
     """What the user may choose for one firmware."""
@@ -446,31 +428,6 @@ class Firmware:
 
     elf: Path
     commands: tuple[str, ...]  # as run
-
-
-@dataclass(frozen=True)
-class Check:
-    """One promise about the binary."""
-
-    name: str
-    ok: bool
-    detail: str
-
-
-@dataclass(frozen=True)
-class BuildReport:
-    """What the inspection of a binary found."""
-
-    elf: str
-    sha256: str
-    checks: tuple[Check, ...]
-    sections: Mapping[str, int]  # bytes by name
-    deepest_stack: tuple[tuple[str, int], ...]  # (function, bytes), largest first
-
-    @property
-    def ok(self) -> bool:
-        """Whether every promise holds."""
-        return all(check.ok for check in self.checks)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ from colibri_build.errors import ColibriError
 from colibri_build.files import sha256_of, write_whole
 from colibri_build.render.folder import MANIFEST, claim
 from colibri_build.target.board import Board, load_board
+from colibri_build.up_to_date import STAMP_FILE
 
 BINARY_NAME = "colibri_inference"
 BUILD_FILE, GOLDEN_FILE, PLAN_FILE, REPORT_FILE = "build.json", "golden.json", "plan.json", "report.json"
 WEIGHTS_FOLDER = "weights"  # the copy of the model folder that the binary embeds
 _RESULTS = (BINARY_NAME, BUILD_FILE, GOLDEN_FILE, PLAN_FILE, REPORT_FILE)
+RECORDS = (BUILD_FILE, GOLDEN_FILE, PLAN_FILE, REPORT_FILE)
 _OBJECT_FOLDERS = ("objects", "make-objects")  # the builder's, and those of the generated Makefile
 
 
@@ -100,7 +102,7 @@ def remove_build(out: Path) -> None:
     claim(out, ())
     for name in _OBJECT_FOLDERS:
         shutil.rmtree(out / name, ignore_errors=True)
-    for name in (*_RESULTS, MANIFEST):
+    for name in (*_RESULTS, MANIFEST, STAMP_FILE):
         (out / name).unlink(missing_ok=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import rich_click as click
 from rich_click.utils import OptionGroupDict
 
-from colibri_build.artifacts import DEBUG_NAMES, Format, Kind
-from colibri_build.errors import ColibriError
+from colibri_build.errors import ColibriError, InspectError
 from colibri_build.files import read_text
+from colibri_build.kinds import DEBUG_NAMES, Format, Kind
 from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest, QuantizeChoices
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 THREADS = click.IntRange(1, 64)
+HELP = {"help_option_names": ["-h", "--help"]}
 PREFILL_BATCH = click.IntRange(1, 64)
 
 _PLAN_GROUP: OptionGroupDict = {
@@ -253,3 +255,17 @@ def _formats(pairs: tuple[str, ...]) -> dict[Kind, Format]:
                 f"--format {pair}: not KIND=FORMAT", hint=f"a kind of {kinds}; a format of {names}"
             ) from None
     return formats
+
+
+def print_json(value: Any) -> None:
+    """What --json prints."""
+    click.echo(json.dumps(value, indent=1, sort_keys=True))
+
+
+def require_report(ok: bool) -> None:
+    """Raise InspectError unless every check of an inspection was `ok`."""
+    if not ok:
+        raise InspectError(
+            "the binary breaks a promise (see the lines marked FAILED)",
+            hint="build with --pristine, or with another --toolchain",
+        )

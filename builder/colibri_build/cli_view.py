@@ -7,19 +7,22 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from colibri_build.artifacts import BuildPlan, BuildReport
 from colibri_build.events import Events
-from colibri_build.quantize.report import QuantizeReport
-from colibri_build.run.verify import VerifyReport, VerifyResult
-from colibri_build.target.board import BoardSummary
-from colibri_build.target.doctor import Finding
-from colibri_build.target.toolchain_profile import ToolchainProfile
+
+if TYPE_CHECKING:  # a command shows few of these, and imports what makes them
+    from colibri_build.artifacts import BuildPlan, BuildReport
+    from colibri_build.quantize.report import QuantizeReport
+    from colibri_build.run.verify import VerifyReport, VerifyResult
+    from colibri_build.target.board import BoardSummary
+    from colibri_build.target.doctor import Finding
+    from colibri_build.target.toolchain_profile import ToolchainProfile
 
 PIPE_COLUMNS = 100  # fits a page, a mail, a README
 _SHOWN_PROMPT = 90  # characters of a golden prompt

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from colibri_build import __version__
 from colibri_build.artifacts import (
@@ -24,6 +25,7 @@ from colibri_build.build_folder import (
     BINARY_NAME,
     BUILD_FILE,
     PLAN_FILE,
+    RECORDS,
     REPORT_FILE,
     WEIGHTS_FOLDER,
     Built,
@@ -36,10 +38,9 @@ from colibri_build.build_folder import (
     taken,
     write_golden,
 )
-from colibri_build.checkpoint.source import model_name
 from colibri_build.checkpoint.tokenizer import read_tokenizer_bytes
 from colibri_build.checkpoint.tokenizer_encode import encode_prompt, encode_text
-from colibri_build.compile.build import compile_tree
+from colibri_build.compile.build import built_objects, compile_tree
 from colibri_build.elf.inspect import inspect_firmware, report_to_json
 from colibri_build.errors import ColibriError, ImageError, VerifyError
 from colibri_build.events import SILENT, Events
@@ -61,7 +62,7 @@ from colibri_build.reference.model import ReferenceModel
 from colibri_build.render.chat import chat_form
 from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
-from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest
+from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest, build_folder_of
 from colibri_build.requests import QuantizeChoices as QuantizeChoices
 from colibri_build.resources import code_digest
 from colibri_build.run.qemu_system import DirectBoot, Hardware, QemuSystem
@@ -70,9 +71,10 @@ from colibri_build.run.verify import VerifyReport, verify_firmware
 from colibri_build.target.board import Board, load_board
 from colibri_build.target.kernel import read_modules
 from colibri_build.target.toolchain import VENDOR, Toolchain, resolve_toolchain
+from colibri_build.up_to_date import STAMP_FILE, Watch
 
 GOLDEN_TOKENS = (4, 32)  # tokens that the reference generates for each golden prompt: least, most
-GOLDEN_BYTES = 10 << 30  # of weights that it reads for all of them, about: NumPy takes seconds a token for large models
+GOLDEN_BYTES = 1 << 30  # of weights that it reads for all of them, about: that takes NumPy seconds
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,9 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
     toolchain = resolve_toolchain(board, request.toolchain)
     if request.will_run:
         runner_for(board)
-    out = request.out or Path("build") / board.name.replace("/", "-") / model_name(request.model)
+    out = build_folder_of(request)
     require_writable(out)
+    watch = Watch(request)
     folder, board, plan = plan_build(request, events)
     if folder.chat is not None and not request.chat:
         events.note("the model has a chat template; --chat puts every prompt into its form (docs/chat.md)")
@@ -149,6 +152,7 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
     with taken(out):
         if request.pristine:
             remove_build(out)
+        (out / STAMP_FILE).unlink(missing_ok=True)
         (out / BUILD_FILE).unlink(missing_ok=True)  # from here to the end, the folder holds no finished build
         quantized = load_quantized(folder, read_tokenizer_bytes)
         golden = _golden(folder, quantized, plan, request, out, events)
@@ -162,7 +166,20 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
         report = inspect_firmware(firmware, folder, board, toolchain, plan)
         result = BuildResult(out, board, toolchain, folder, plan, golden, firmware, report)
         _write_records(result, request)
+        if report.ok:
+            made = (*(out / name for name in (*tree.files, *RECORDS)), firmware.elf, *built_objects(out))
+            watch.finish(out, made, toolchain.cc, build_record(result))
     return result
+
+
+def build_record(result: BuildResult) -> dict[str, Any]:
+    """What `--json` says of a build."""
+    return {
+        "out": str(result.out),
+        "plan": plan_to_json(result.plan),
+        "toolchain": {name: getattr(result.toolchain, name) for name in ("name", "version", "why")},
+        "report": report_to_json(result.report),
+    }
 
 
 def _golden(

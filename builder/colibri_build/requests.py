@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from colibri_build.artifacts import Format, Kind
+from colibri_build.checkpoint.source import model_name
+from colibri_build.kinds import Format, Kind
 
 DEFAULT_PROMPTS = ("Hello", "The quick brown fox jumps over the lazy dog.", "1 2 3")
 
@@ -46,3 +45,9 @@ class BuildRequest:
     golden_tokens: int | None = None  # for each prompt; None: as many as the reference does in seconds
     pristine: bool = False
     will_run: bool = False  # the caller is going to run the firmware: fail early where that is impossible
+
+
+def build_folder_of(request: BuildRequest) -> Path:
+    """Where a build goes: as the user says, else build/BOARD/MODEL."""
+    board = Path(request.board).stem if request.board.endswith(".toml") else request.board
+    return request.out or Path("build") / board.replace("/", "-") / model_name(request.model)

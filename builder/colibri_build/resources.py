@@ -29,6 +29,11 @@ def data_dir(name: str) -> Path:
     )
 
 
+def package_dir() -> Path:
+    """The folder of this package."""
+    return _PACKAGE
+
+
 @functools.cache
 def code_digest() -> str:
     """SHA-256 over this package's Python files: what was kept by another state of the code is made anew."""

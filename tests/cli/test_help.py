@@ -38,7 +38,7 @@ def test_every_command_has_help_with_an_example(run: Run, verb: str) -> None:
 def test_an_example_is_a_command_line_that_the_program_takes(example: str) -> None:
     program, *words = shlex.split(example)
     if program == "colibri-quantize":
-        cli.quantize.make_context(program, words)
+        cli.cli.commands["quantize"].make_context(program, words)
         return
     group = cli.cli.make_context(program, words)
     _, command, rest = cli.cli.resolve_command(group, [*group._protected_args, *group.args])

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from colibri_build.artifacts import ChatTemplate
-from colibri_build.checkpoint.stored import StoredTensor
+if TYPE_CHECKING:  # `model_name` does without NumPy
+    from colibri_build.artifacts import ChatTemplate
+    from colibri_build.checkpoint.stored import StoredTensor
 
 GGUF_SUFFIX = ".gguf"
 GGUF_SHARD = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.gguf", re.DOTALL)  # model, number from 1, count

@@ -29,11 +29,11 @@ def compile_tree(
     tree: SourceTree,
     board: Board,
     toolchain: Toolchain,
-    jobs: int = 2,
+    jobs: int | None = None,
     on_command: OnCommand | None = None,
     on_progress: OnProgress | None = None,
 ) -> Firmware:
-    """Compile `tree` for `board` into `tree.path / "colibri_inference"`, `jobs` processes at a time.
+    """Compile `tree` for `board` into `tree.path / "colibri_inference"`, `jobs` processes at a time (None: one for each core).
 
     Every path in a command is relative to the tree, so the folder's name reaches no output. Objects lie in `objects/`,
     named after their sources, each with its .su file of stack use where the compiler writes one. `on_command` gets each
@@ -44,12 +44,17 @@ def compile_tree(
             f"{toolchain.name} compiles for {toolchain.arch}, {board.name} is {board.arch}", hint="--toolchain auto"
         )
     with _locked(tree.path):
-        return _Build(tree, toolchain, on_command, on_progress).run(jobs)
+        return _Build(tree, toolchain, on_command, on_progress).run(jobs or os.cpu_count() or 1)
 
 
 def objects_of(tree_path: Path) -> tuple[Path, ...]:
     """The object files of a compiled tree, by name."""
     return tuple(sorted((tree_path / OBJECTS_FOLDER).rglob("*.o")))
+
+
+def built_objects(tree_path: Path) -> tuple[Path, ...]:
+    """What lies in the folder of a compiled tree's objects: those, their stack use, and the stamp."""
+    return tuple(sorted(path for path in (tree_path / OBJECTS_FOLDER).rglob("*") if path.is_file()))
 
 
 @contextlib.contextmanager

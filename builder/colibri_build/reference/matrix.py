@@ -8,54 +8,67 @@ from numpy.typing import NDArray
 from colibri_build.artifacts import F32, Format, QuantizedModel, QuantizedTensor
 from colibri_build.reference.numbers import dot, pad_to_groups, quantize_activation
 
-# Codes of a matrix are held as float64 while it is smaller than this; larger ones are widened group by group.
-_CACHED_CODES = 1 << 22
+# Codes less zero points of a matrix are held as float32 while it is smaller than this; larger ones are widened each time.
+_CACHED_CODES = 1 << 25
 _MOST_BYTES = 1 << 30  # of matrices that are kept
+_LOW = 256  # an activation's code is high * _LOW + low, both within -128..127
 
 
 class ReferenceMatrix:
-    """One weight matrix [rows, cols]. Integer sums are done in float64, where every one of them is exact (< 2^31)."""
+    """One weight matrix [rows, cols].
+
+    Integer sums are done in float32, where every one of them is exact: a group's sum of products of 8-bit numbers stays
+    below 2^24. A 16-bit activation is two of them.
+    """
 
     def __init__(self, tensor: QuantizedTensor, group_size: int) -> None:
-        self._tensor = tensor
-        self._group_size = group_size
-        self._groups: list[NDArray[np.float64]] | None = None
-
-    @property
-    def bytes(self) -> int:
-        """Memory that the matrix takes once it was used: its codes, and its widened codes where they are kept."""
-        codes = self._tensor.codes
-        is_widened = self._tensor.scales is not None and codes.size <= _CACHED_CODES
-        return codes.nbytes + (8 * codes.size if is_widened else 0)
+        self._format, self._group_size = tensor.format, group_size
+        self._tensor: QuantizedTensor | None = tensor  # until its codes are widened for good
+        self._groups: F32 | None = None
+        codes = tensor.codes
+        self._is_cached = tensor.scales is not None and codes.size <= _CACHED_CODES
+        self.bytes = 4 * codes.size if self._is_cached else codes.nbytes  # of memory, once the matrix was used
+        if tensor.scales is not None:
+            self._scales = np.ascontiguousarray(tensor.scales.T, np.float32)  # [n_groups, rows]
 
     def multiply(self, x: F32, activation_bits: int) -> F32:
         """W x for x [cols]; quantizes x first where W is quantized."""
-        if self._tensor.format in (Format.F32, Format.F16):
+        if self._format in (Format.F32, Format.F16):
+            assert self._tensor is not None
             return dot(self._tensor.codes.astype(np.float32), x[None, :])
-        assert self._tensor.scales is not None
         activation = quantize_activation(x, self._group_size, activation_bits)
-        scales = self._tensor.scales.astype(np.float32)
-        y = np.zeros(self._tensor.spec.rows, np.float32)
-        for g, codes in enumerate(activation.codes.astype(np.float64)):
-            d = (self._weights_of_group(g) @ codes).astype(np.float32)
-            y = y + d * (scales[:, g] * activation.scales[g])
+        products = _exact_products(self._weights(), activation.codes)
+        y = np.zeros(self._scales.shape[1], np.float32)
+        for g, product in enumerate(products):
+            y = y + product * (self._scales[g] * activation.scales[g])
         return y
 
-    def _weights_of_group(self, g: int) -> NDArray[np.float64]:
-        """Codes less zero points of group g, [rows, group_size], zero past the last column."""
-        if self._tensor.codes.size > _CACHED_CODES:
-            return self._widen(g)
-        if self._groups is None:
-            n_groups = pad_to_groups(self._tensor.codes[:1], self._group_size).shape[1]
-            self._groups = [self._widen(i) for i in range(n_groups)]
-        return self._groups[g]
+    def _weights(self) -> F32:
+        """Codes less zero points [n_groups, rows, group_size], zero past the last column."""
+        if self._groups is not None:
+            return self._groups
+        assert self._tensor is not None
+        groups = _widened(self._tensor, self._group_size)
+        if self._is_cached:
+            self._groups, self._tensor = groups, None
+        return groups
 
-    def _widen(self, g: int) -> NDArray[np.float64]:
-        start = g * self._group_size
-        codes = self._tensor.codes[:, start : start + self._group_size].astype(np.float64)
-        if self._tensor.zeros is not None:
-            codes -= self._tensor.zeros[:, g : g + 1]
-        return np.pad(codes, ((0, 0), (0, self._group_size - codes.shape[1])))
+
+def _widened(tensor: QuantizedTensor, group_size: int) -> F32:
+    groups = pad_to_groups(tensor.codes, group_size).transpose(1, 0, 2).astype(np.float32, order="C")
+    if tensor.zeros is not None:
+        groups -= tensor.zeros.T[:, :, None]
+        past = groups.shape[0] * group_size - tensor.codes.shape[1]
+        groups[-1, :, group_size - past :] = 0
+    return groups
+
+
+def _exact_products(weights: F32, codes: NDArray[np.int32]) -> F32:
+    """[n_groups, rows]: of each group weights [n_groups, rows, group_size] times codes [n_groups, group_size]."""
+    high = (codes + _LOW // 2) // _LOW
+    parts = np.stack([high, codes - high * _LOW], axis=-1).astype(np.float32)
+    sums = np.matmul(weights, parts).astype(np.float64)
+    return np.asarray(sums[..., 0] * _LOW + sums[..., 1], np.float32)
 
 
 class MatrixCache:

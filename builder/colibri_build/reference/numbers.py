@@ -34,11 +34,14 @@ def group_count(cols: int, group_size: int) -> int:
 
 
 def pad_to_groups(x: NDArray[Any], group_size: int) -> NDArray[Any]:
-    """[..., cols] -> [..., n_groups, group_size], zeros after the end."""
-    cols = x.shape[-1]
-    n_groups = group_count(cols, group_size)
-    padding = [(0, 0)] * (x.ndim - 1) + [(0, n_groups * group_size - cols)]
-    return np.pad(x, padding).reshape(*x.shape[:-1], n_groups, group_size)
+    """[..., cols] -> [..., n_groups, group_size], zeros after the end; a view where there are none."""
+    return _padded(x, group_size).reshape(*x.shape[:-1], group_count(x.shape[-1], group_size), group_size)
+
+
+def _padded(x: NDArray[Any], multiple: int) -> NDArray[Any]:
+    """x with zeros after the end of its last axis, up to a multiple."""
+    missing = -x.shape[-1] % multiple
+    return np.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)]) if missing else x
 
 
 @dataclass(frozen=True)
@@ -60,16 +63,14 @@ def quantize_activation(x: F32, group_size: int, bits: int) -> QuantizedActivati
     largest = np.float32(ACTIVATION_MAX[bits])
     inverse = largest / np.where(live, amax, np.float32(1))
     codes = np.rint(np.where(live[:, None], groups, np.float32(0)) * inverse[:, None]).astype(np.int32)
-    scales = np.select([live, np.isfinite(amax)], [amax / largest, np.float32(0)], np.float32(np.nan))
+    scales = np.where(live, amax / largest, np.where(np.isfinite(amax), np.float32(0), np.float32(np.nan)))
     return QuantizedActivation(codes, scales.astype(np.float32))
 
 
 def lane_sum(terms: F32, axis: int = -1) -> F32:
     """Sum over `axis` with 8 virtual lanes: term i goes to lane i mod 8, i ascending, then a fixed tree."""
     moved = np.moveaxis(terms, axis, -1)
-    n = moved.shape[-1]
-    padding = [(0, 0)] * (moved.ndim - 1) + [(0, ceil_div(n, LANES) * LANES - n)]
-    rows = np.pad(moved, padding).reshape(*moved.shape[:-1], -1, LANES)
+    rows = _padded(moved, LANES).reshape(*moved.shape[:-1], -1, LANES)
     lanes = np.zeros((*moved.shape[:-1], LANES), np.float32)
     for i in range(rows.shape[-2]):
         lanes = lanes + rows[..., i, :]
