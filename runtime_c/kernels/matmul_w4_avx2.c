@@ -96,9 +96,11 @@ ALWAYS_INLINE void add_group(TileColumn *columns, int n_columns, int first, cons
     }
 }
 
-/* The same for any number of blocks up to a whole group. */
+/* The same for any number of blocks up to a whole group. Asks for the panel's next group, whose turn comes after all
+ * panels of the band: hardware prefetchers do not see that far. */
 static void add_blocks(TileColumn *columns, int n_columns, int first, const uint8_t *codes, const uint8_t *scales,
                        int n_blocks) {
+    prefetch_lines(codes, GROUP_BLOCKS * W4_BLOCK_BYTES, GROUP_BLOCKS * W4_BLOCK_BYTES);
     if (n_blocks == GROUP_BLOCKS)
         add_group(columns, n_columns, first, codes, scales, GROUP_BLOCKS);
     else if (n_blocks == 1)

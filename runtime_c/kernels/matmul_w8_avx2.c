@@ -55,10 +55,12 @@ ALWAYS_INLINE void add_group(TileColumn *columns, int n_columns, int first, cons
     }
 }
 
-/* The same for any number of blocks up to a whole group. */
+/* The same for any number of blocks up to a whole group. Asks for the panel's next group, whose turn comes after all
+ * panels of the band: hardware prefetchers do not see that far. */
 static void add_blocks(TileColumn *columns, int n_columns, int first, const uint8_t *codes, const uint8_t *scales,
                        int n_blocks) {
     const int8_t *weights = (const int8_t *)codes;
+    prefetch_lines(codes, GROUP_BLOCKS * W8_BLOCK_BYTES, GROUP_BLOCKS * W8_BLOCK_BYTES);
     if (n_blocks == GROUP_BLOCKS)
         add_group(columns, n_columns, first, weights, scales, GROUP_BLOCKS);
     else if (n_blocks == 1)

@@ -12,11 +12,17 @@
  * slowly behind it; measured from 512 B to 16 KiB. */
 enum { PREFETCH_AHEAD = 4096, LINE_BYTES = 64 };
 
-/* Asks for n_bytes of weights, whole cache lines, that follow PREFETCH_AHEAD bytes later; an address behind the weights
- * does no harm. Stands outside of the inner loops, where it would cost gcc registers. */
-ALWAYS_INLINE void prefetch_weights(const void *codes, int n_bytes) {
+/* Asks for n_bytes of weights, whole cache lines, that follow `ahead` bytes later; an address behind the weights does
+ * no harm. */
+ALWAYS_INLINE void prefetch_lines(const void *codes, size_t ahead, int n_bytes) {
     for (int i = 0; i < n_bytes; i += LINE_BYTES)
-        _mm_prefetch((const char *)((uintptr_t)codes + PREFETCH_AHEAD + (size_t)i), _MM_HINT_T0);
+        _mm_prefetch((const char *)((uintptr_t)codes + ahead + (size_t)i), _MM_HINT_T0);
+}
+
+/* Asks for what a product that reads weights in their order needs PREFETCH_AHEAD bytes later. Stands outside of the
+ * inner loops, where it would cost gcc registers. */
+ALWAYS_INLINE void prefetch_weights(const void *codes, int n_bytes) {
+    prefetch_lines(codes, PREFETCH_AHEAD, n_bytes);
 }
 
 /* float(d) * (weight scale * activation scale) of 8 rows; scales: 8 fp16. */
