@@ -5,6 +5,7 @@
 #include "app/deadline.h"
 #include "app/numbers.h"
 #include "port/memory.h"
+#include "port/pid1.h"
 #include "port/schedule.h"
 
 /* What a person may try when the system refuses an option. */
@@ -115,6 +116,9 @@ void tuning_before_threads(const Tuning *tuning, TuningReport *report) {
     }
     HugePages pages = {0};
     int64_t start = deadline_now_ns();
+    if (pid1_is_init()) {
+        memory_allow_huge_pages();
+    }
     note("huge-pages", memory_use_huge_pages(&pages), report);
     report->uses_huge_pages = true;
     report->huge_copied_bytes = pages.n_copied;

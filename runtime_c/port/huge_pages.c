@@ -11,6 +11,8 @@
 
 enum { READ_BYTES = 4096, DEFAULT_HUGE_BYTES = 2 << 20 };
 
+#define SETTINGS "/sys/kernel/mm/transparent_hugepage/"
+
 static char text[READ_BYTES];
 
 /* Reads the start of a file of /sys, a number. Returns 0 if there is none. */
@@ -27,8 +29,17 @@ static uint64_t number_in(const char *path) {
     return number;
 }
 
+void memory_allow_huge_pages(void) {
+    static const char setting[] = "madvise";
+    int fd = open(SETTINGS "enabled", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, setting, sizeof setting - 1);
+        (void)close(fd);
+    }
+}
+
 static uintptr_t huge_page_bytes(void) {
-    uint64_t bytes = number_in("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+    uint64_t bytes = number_in(SETTINGS "hpage_pmd_size");
     bool is_power = bytes >= page_bytes() && (bytes & (bytes - 1)) == 0;
     return is_power ? (uintptr_t)bytes : (uintptr_t)DEFAULT_HUGE_BYTES;
 }
