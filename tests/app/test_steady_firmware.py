@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from support.builds import build_tiny, quick_board
+from support.tiny_checkpoint import write_tiny_checkpoint
 
 ROOT = Path(__file__).parents[2]
+CONTEXT = 1024  # many pages of KV cache, of which a prompt touches few
 EMULATOR = ["qemu-aarch64-static", "-cpu", "cortex-a53"]
 COUNTER = ["qemu-aarch64", "-cpu", "cortex-a53", "-d", "plugin", "-plugin"]
 # What the C library may be asked for: nothing here allocates, and none of malloc's family is among it.
@@ -49,8 +51,9 @@ def firmwares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fi
     folder = tmp_path_factory.mktemp("steady")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLIBRI_CACHE", str(folder / "cache"))
-        native = build_tiny(folder, quick_board(folder), out=folder / "native")
-        a53 = build_tiny(folder, "cortex-a53", out=folder / "a53")
+        write_tiny_checkpoint(folder / "tiny", max_position_embeddings=CONTEXT)
+        native = build_tiny(folder, quick_board(folder), out=folder / "native", context=CONTEXT)
+        a53 = build_tiny(folder, "cortex-a53", out=folder / "a53", context=CONTEXT)
         yield {"native": Firmware(native.out, ()), "cortex-a53": Firmware(a53.out, tuple(EMULATOR))}
 
 
@@ -62,7 +65,7 @@ def firmware(request: pytest.FixtureRequest, firmwares: dict[str, Firmware]) -> 
 def test_a_prefaulted_firmware_decodes_without_a_page_fault(firmwares: dict[str, Firmware]) -> None:
     """A fault costs microseconds, with a read from the storage milliseconds: at any token."""
     native = firmwares["native"]
-    n_tokens = str(native.status("--selftest")["context"] - 40)
+    n_tokens = str(CONTEXT - 40)
     plain = native.status("--bench", n_tokens, "--threads", "2")
     assert plain["bench"]["minor_faults"] > 0, "the figure would not show a fault"
     for options in (["--prefault"], ["--prefault", "--lock-memory", "--huge-pages"]):
