@@ -69,12 +69,25 @@ static int first_visible(const Layer *layer, int position) {
     return first > 0 ? first : 0;
 }
 
+/* Eight running maxima, so that no comparison waits for the one before; of finite numbers, any order finds the same. */
 static float maximum_of(const float *x, int n) {
-    float maximum = x[0];
-    for (int i = 1; i < n; i++) {
-        maximum = x[i] > maximum ? x[i] : maximum;
+    float lanes[8];
+    int i = 0;
+    for (int lane = 0; lane < 8; lane++) {
+        lanes[lane] = x[0];
     }
-    return maximum;
+    for (; i + 8 <= n; i += 8) {
+        for (int lane = 0; lane < 8; lane++) {
+            lanes[lane] = x[i + lane] > lanes[lane] ? x[i + lane] : lanes[lane];
+        }
+    }
+    for (int lane = 1; lane < 8; lane++) {
+        lanes[0] = lanes[lane] > lanes[0] ? lanes[lane] : lanes[0];
+    }
+    for (; i < n; i++) {
+        lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
+    }
+    return lanes[0];
 }
 
 /* scores[n] = exp(scores - the largest logit); returns their sum, to which a sink adds its share alone. */

@@ -1,5 +1,7 @@
 #include "model/rotary.h"
 
+#include <string.h>
+
 #include "math/scalar.h"
 #include "store/model_tables.h"
 
@@ -43,11 +45,16 @@ void set_angles(Token *token) {
     }
 }
 
+/* Copies of the angles, which no head overlaps: else compilers would not compute with vectors. */
 void rotate_all(Token *token) {
+    float cosines[ROTARY_PAIRS];
+    float sines[ROTARY_PAIRS];
+    memcpy(cosines, token->cosines, sizeof cosines);
+    memcpy(sines, token->sines, sizeof sines);
     for (int head = 0; head < MODEL_N_HEADS; head++) {
-        rotate_head(token->q + head * MODEL_HEAD_DIM, token->cosines, token->sines);
+        rotate_head(token->q + head * MODEL_HEAD_DIM, cosines, sines);
     }
     for (int head = 0; head < MODEL_N_KV_HEADS; head++) {
-        rotate_head(token->k + head * MODEL_HEAD_DIM, token->cosines, token->sines);
+        rotate_head(token->k + head * MODEL_HEAD_DIM, cosines, sines);
     }
 }
