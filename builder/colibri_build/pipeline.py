@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -64,7 +65,7 @@ from colibri_build.render.tokenizer_tables import tokenizer_tables_source
 from colibri_build.render.tree import render_tree
 from colibri_build.requests import DEFAULT_PROMPTS, BuildRequest, build_folder_of
 from colibri_build.requests import QuantizeChoices as QuantizeChoices
-from colibri_build.resources import code_digest
+from colibri_build.resources import cache_folder, code_digest
 from colibri_build.run.qemu_system import DirectBoot, Hardware, QemuSystem
 from colibri_build.run.runner import Runner, runner_for
 from colibri_build.run.verify import VerifyReport, verify_firmware
@@ -190,7 +191,7 @@ def _golden(
     out: Path,
     events: Events,
 ) -> tuple[Generation, ...]:
-    """The reference's answers to the golden prompts; those of the last build are kept while nothing changed."""
+    """The reference's answers to the golden prompts; those of any build with the same key are kept: boards share them."""
     options = plan.options
     prompts = _golden_prompts(request, quantized, options)
     tokens = request.golden_tokens or _golden_tokens(plan, len(prompts))
@@ -203,8 +204,10 @@ def _golden(
         "prompts": list(prompts),
         "chat": asdict(options.chat) if options.chat else None,
     }
-    kept = read_golden(out, key)
+    cached = cache_folder() / "golden" / hashlib.sha256(json_bytes(key)).hexdigest()[:16]
+    kept = read_golden(out, key) or read_golden(cached, key)
     if kept:
+        write_golden(out, key, kept)
         return kept
     events.stage("ask the reference for the golden answers")
     reference = ReferenceModel(quantized, activation_bits=options.activation_bits, context=options.context)
@@ -212,7 +215,8 @@ def _golden(
     for prompt in prompts:
         events.progress("golden prompts", len(answers), len(prompts))
         answers.append(reference_answer(reference, quantized, prompt, tokens, options.chat))
-    write_golden(out, key, answers)
+    for place in (out, cached):
+        write_golden(place, key, answers)
     return tuple(answers)
 
 

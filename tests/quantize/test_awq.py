@@ -17,6 +17,7 @@ from colibri_build.artifacts import F32, Format, Kind, Model
 from colibri_build.quantize import QuantizeOptions, quantize_model
 from colibri_build.quantize.awq import LayerInput, LayerPlan, plan_layer
 from colibri_build.quantize.float_forward import embed, forward, take_layer
+from colibri_build.quantize.folded import FoldedWeights
 from colibri_build.quantize.kl import compare_models
 from colibri_build.quantize.policy import default_formats
 from colibri_build.quantize.scale_search import candidate, channel_levels
@@ -37,7 +38,8 @@ def folded(model: Model, options: QuantizeOptions) -> tuple[dict[str, F32], list
     tensors, plans = dict(model.tensors), []
     for index in range(model.config.n_layers):
         layer = take_layer(model.tensors, model.config, index)
-        entrance = LayerInput(index, layer, x, [len(s) for s in sequences])
+        weights = FoldedWeights(layer, lambda name, layer=layer: layer[name].copy(), f"layers.{index}.")
+        entrance = LayerInput(index, weights, x, [len(s) for s in sequences])
         x, plan = plan_layer(model.config, entrance, formats, options)
         tensors |= {f"layers.{index}.{name}": values for name, values in plan.weights.items()}
         plans.append(plan)

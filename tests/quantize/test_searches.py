@@ -96,7 +96,7 @@ def test_the_chosen_scale_is_the_best_of_all_ratios() -> None:
     x, weights = inputs(), matrix()
     stats = collect(x, GROUP)
     choice = search_scale(
-        [Projection("o", "layers.0.o", weights, stats)], stats.mean_abs, np.arange(80), Format.W4, GROUP
+        [Projection("o", "layers.0.o", lambda: weights, lambda: stats)], stats.mean_abs, np.arange(80), Format.W4, GROUP
     )
 
     def error(index: int) -> float:

@@ -15,20 +15,30 @@ of a matrix does not change its codes, so the searches do not disturb one anothe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from colibri_build.artifacts import F32, Format, Kind, ModelConfig
 from colibri_build.errors import QuantizeError
-from colibri_build.quantize.activation_stats import InputStats, collect, output_energy, rescale
-from colibri_build.quantize.exact import F64, tree_sum
+from colibri_build.quantize.activation_stats import InputStats, collect, rescale
+from colibri_build.quantize.exact import F64, one_blas_thread_beside, tree_sum
 from colibri_build.quantize.float_forward import ExpertActivations, LayerActivations, layer_forward
+from colibri_build.quantize.folded import FoldedWeights
 from colibri_build.quantize.options import QuantizeOptions
 from colibri_build.quantize.report import Fallback, ScaleGain
-from colibri_build.quantize.scale_search import I64, Projection, final_error, search_clip, search_scale
+from colibri_build.quantize.scale_search import (
+    I64,
+    ONE_BY_ONE,
+    Projection,
+    Workers,
+    final_error,
+    search_clip,
+    search_scale,
+)
 
 
 class Site(NamedTuple):
@@ -62,19 +72,20 @@ class _ExpertStats(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerInput:
-    """One layer before quantization, and the residual stream [N, dim] at its entrance.
-
-    `weights` are the caller's to lose: scales are folded into these very arrays, so that a layer is held once.
-    """
+    """One layer before quantization, and the residual stream [N, dim] at its entrance."""
 
     index: int
-    weights: Mapping[str, F32]  # by short name
+    weights: FoldedWeights  # nothing is folded in yet
     x: F32
     lengths: Sequence[int]  # of the sequences whose tokens lie along axis 0 of x
 
 
 def plan_layer(
-    config: ModelConfig, layer: LayerInput, formats: Mapping[Kind, Format], options: QuantizeOptions
+    config: ModelConfig,
+    layer: LayerInput,
+    formats: Mapping[Kind, Format],
+    options: QuantizeOptions,
+    workers: Workers = ONE_BY_ONE,
 ) -> tuple[F32, LayerPlan]:
     """Search and fold one layer; returns the residual stream behind the original layer, and the plan.
 
@@ -95,11 +106,12 @@ def plan_layer(
             hint="check the checkpoint: some of its weights are far too large",
         )
     weights, shrink, gains = layer.weights, {}, []
-    for site in _Sites(config, layer.index, prefix, weights, formats, options).all(activations, experts):
-        gain, clips = _apply(site, weights, prefix, options.group_size)
-        gains.append(gain)
-        shrink.update(clips)
-    _require_finite(weights, prefix)
+    sites = _Sites(config, layer.index, prefix, weights, formats, options).all(activations, experts)
+    with one_blas_thread_beside(workers):
+        for site in sites:
+            gain, clips = _apply(site, weights, prefix, options.group_size, workers)
+            gains.append(gain)
+            shrink.update(clips)
     counts, needed = tuple(expert.down.tokens for expert in experts), options.expert_token_threshold
     fallbacks = [Fallback(f"{prefix}experts.{e}", n, needed) for e, n in enumerate(counts) if n < needed]
     return behind, LayerPlan(weights, shrink, tuple(gains), tuple(fallbacks), counts)
@@ -112,7 +124,7 @@ class _Sites:
     config: ModelConfig
     layer: int
     prefix: str
-    weights: Mapping[str, F32]
+    weights: FoldedWeights
     formats: Mapping[Kind, Format]
     options: QuantizeOptions
 
@@ -141,7 +153,10 @@ class _Sites:
         return self._site(kind, f"{part}.up", (down,), mean_abs, (down.name,))
 
     def _projection(self, name: str, stats: InputStats) -> Projection:
-        return Projection(name, self.prefix + name, self.weights[name], stats)
+        return self._projection_later(name, lambda: stats)
+
+    def _projection_later(self, name: str, stats: Callable[[], InputStats]) -> Projection:
+        return Projection(name, self.prefix + name, partial(self.weights.__getitem__, name), stats)
 
     def _site(
         self,
@@ -186,10 +201,17 @@ class _Sites:
 
     def _gate_up(self, ffn_in: F32, experts: Sequence[_ExpertStats], trusted: Sequence[int]) -> Site:
         """Each expert is judged on the tokens routed to it, weighted as the router weighs its output."""
-        projections: list[Projection] = []
-        for expert, seen in enumerate(experts):
-            stats = collect(ffn_in[seen.tokens], self.options.group_size, seen.weights)
-            projections += [self._projection(f"experts.{expert}.{part}", stats) for part in ("gate", "up")]
+
+        @lru_cache(maxsize=1)  # gate and up of one expert follow each other
+        def stats_of(expert: int) -> InputStats:
+            seen = experts[expert]
+            return collect(ffn_in[seen.tokens], self.options.group_size, seen.weights)
+
+        projections = [
+            self._projection_later(f"experts.{expert}.{part}", partial(stats_of, expert))
+            for expert in range(len(experts))
+            for part in ("gate", "up")
+        ]
         clipped = [f"experts.{expert}.{part}" for expert in trusted for part in ("gate", "up")]
         mean_abs = tree_sum(np.abs(ffn_in), axis=0) / len(ffn_in)
         site = self._site(Kind.EXPERT, "ffn_norm", tuple(projections), mean_abs, clipped)
@@ -197,17 +219,20 @@ class _Sites:
         return site._replace(unscored=("router", *others))
 
 
-def _apply(site: Site, weights: Mapping[str, F32], prefix: str, group_size: int) -> tuple[ScaleGain, dict[str, F32]]:
+def _apply(
+    site: Site, weights: FoldedWeights, prefix: str, group_size: int, workers: Workers
+) -> tuple[ScaleGain, dict[str, F32]]:
     """Search one site, fold its scale into `weights`, search its clips; returns the gain and the clips by name."""
-    choice = search_scale(site.projections, site.mean_abs, site.channels, site.format, group_size)
-    energy = sum(output_energy(p.weights, p.stats) for p in site.projections) or 1.0
+    choice = search_scale(site.projections, site.mean_abs, site.channels, site.format, group_size, workers)
     wide = choice.scale[site.channels]
     _fold(site, choice.scale, wide, weights)
     clips, error = {}, 0.0
-    for p in site.projections:  # their weights are the folded ones now
+    for p in site.projections:
+        folded, stats = p.weights(), p.stats()
         if p.name in site.clipped:
-            clips[p.name] = search_clip(p.weights, rescale(p.stats, wide), site.format, group_size)
-        error += final_error(p.weights, wide, p.stats, site.format, group_size, clips.get(p.name))
+            clips[p.name] = search_clip(folded, rescale(stats, wide), site.format, group_size, workers)
+        error += final_error(folded, wide, stats, site.format, group_size, clips.get(p.name))
+    energy = choice.energy or 1.0
     gain = ScaleGain(
         prefix + site.folded_into,
         tuple(p.label for p in site.projections),
@@ -219,18 +244,10 @@ def _apply(site: Site, weights: Mapping[str, F32], prefix: str, group_size: int)
     return gain, clips
 
 
-def _fold(site: Site, scale: F32, wide: F32, weights: Mapping[str, F32]) -> None:
-    """Divide the rows of the one tensor by the scale, and multiply the columns of the others with it, in place."""
-    target, bias = weights[site.folded_into], weights.get(f"{site.folded_into}_bias")
-    with np.errstate(over="ignore"):  # _require_finite names the tensor
-        target /= scale if target.ndim == 1 else scale[:, None]
-        if bias is not None:
-            bias /= scale
-        for name in (*site.unscored, *(p.name for p in site.projections)):
-            weights[name][...] *= wide
-
-
-def _require_finite(weights: Mapping[str, F32], prefix: str) -> None:
-    for name, values in weights.items():
-        if not np.all(np.isfinite(values)):
-            raise QuantizeError(f"{prefix}{name}: folding the AWQ scales overflows float32", hint="--method rtn")
+def _fold(site: Site, scale: F32, wide: F32, weights: FoldedWeights) -> None:
+    """Divide the rows of the one tensor by the scale, and multiply the columns of the others with it."""
+    for name in (*site.unscored, *(p.name for p in site.projections)):
+        weights.multiply_columns(name, wide)
+    for name in (site.folded_into, f"{site.folded_into}_bias"):
+        if name in weights:
+            weights.divide(name, scale)

@@ -14,14 +14,18 @@ from colibri_build.errors import QuantizeError
 from colibri_build.quantize.awq import LayerInput, LayerPlan, plan_layer
 from colibri_build.quantize.exact import blas_threads_for
 from colibri_build.quantize.float_forward import embed, layer_forward
+from colibri_build.quantize.folded import FoldedWeights
 from colibri_build.quantize.options import QuantizeOptions, calibration_digest, check_options
 from colibri_build.quantize.pieces import Rows, piece_workers
 from colibri_build.quantize.policy import formats_of
 from colibri_build.quantize.records import Made, Record, error_of, layer_record, plan_of, tensor_record
 from colibri_build.quantize.report import ErrorTable, QuantizeReport
 from colibri_build.quantize.rtn import stored_bytes
+from colibri_build.quantize.scale_search import ONE_BY_ONE
 from colibri_build.quantize.takeover import Takeover, check_method, own_formats
 from colibri_build.tensor_specs import tensor_specs
+
+_SEARCHED_BY_ALL = 1 << 22  # weights of a layer's largest matrix up to which all threads search at once
 
 OnProgress = Callable[[str, int, int], None]
 
@@ -65,7 +69,8 @@ class Quantizer:
     def tensors(self, earlier: Mapping[str, Record] | None = None) -> Iterator[Made]:
         """Everything that `earlier`, the records of an interrupted run by name, does not have; each as soon as it is there.
 
-        rtn holds the codes of one tensor, and floats of pieces of it alone; awq the floats of one layer.
+        rtn holds the codes of one tensor, and floats of pieces of it alone; awq the floats of one tensor, and those of a
+        search (docs/quantization.md).
         """
         with blas_threads_for(self.model.config), piece_workers() as self.workers:
             if self.awq:
@@ -99,14 +104,21 @@ class Quantizer:
         A layer that is known as a whole is passed through without a search; its plan has no weights.
         """
         config, names = self.model.config, self._names_of(index)
-        layer = {name.removeprefix(f"layers.{index}."): self._own(name) for name in names}
+        prefix = f"layers.{index}."
+        short = [name.removeprefix(prefix) for name in names]
+        layer = FoldedWeights(short, lambda name: self._own(prefix + name), prefix)
         if {f"layers.{index}", *names} <= earlier.keys():
             x, plan = layer_forward(config, index, layer, x, lengths)[0], plan_of(earlier[f"layers.{index}"])
         else:
-            x, plan = plan_layer(config, LayerInput(index, layer, x, lengths), self.formats, self.options)
+            workers = self.workers if self._is_small(names) else ONE_BY_ONE
+            x, plan = plan_layer(config, LayerInput(index, layer, x, lengths), self.formats, self.options, workers)
         self.plans.append(LayerPlan({}, {}, plan.gains, plan.fallbacks, plan.expert_tokens))
         self._step(f"layers.{index}: scales")
         return x, plan
+
+    def _is_small(self, names: list[str]) -> bool:
+        """Whether every thread may search with arrays of its own, each a dozen times as large as a matrix."""
+        return max(self.specs[name].rows * self.specs[name].cols for name in names) <= _SEARCHED_BY_ALL
 
     def _load(self, name: str) -> F32:
         """The float32 values of a tensor, checked."""

@@ -43,6 +43,14 @@ def blas_threads_for(config: ModelConfig) -> AbstractContextManager[object]:
     return limit
 
 
+def one_blas_thread_beside(workers: object) -> AbstractContextManager[object]:
+    """One BLAS thread for each of several workers; all of them for one."""
+    if getattr(workers, "n_threads", 1) == 1:
+        return nullcontext()
+    limit: AbstractContextManager[object] = _controller().limit(limits=1)
+    return limit
+
+
 class Fixed(NamedTuple):
     """A matrix [..., rows, k] as integers; the value of a row is its integers times its unit, a power of two."""
 

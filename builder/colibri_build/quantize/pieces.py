@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,20 @@ from colibri_build.reference.numbers import group_count
 _WEIGHTS = 1 << 18  # of a piece: its dozen temporaries stay near 10 MB a thread
 _CODE_TYPES = {Format.F32: np.float32, Format.F16: np.float16, Format.W4: np.uint8, Format.W8: np.int8}
 
+T = TypeVar("T")
+R = TypeVar("R")
 Rows = Callable[[slice], F32]  # a run of rows -> their values [rows, cols]; threads call it at the same time
 
 
 class PieceWorkers:
     """The threads that quantize; NumPy leaves the interpreter to the others while it computes."""
 
-    def __init__(self, executor: ThreadPoolExecutor) -> None:
-        self._executor = executor
+    def __init__(self, executor: ThreadPoolExecutor, n_threads: int) -> None:
+        self._executor, self.n_threads = executor, n_threads
+
+    def map(self, step: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+        """As Python's `map`, by all threads."""
+        return self._executor.map(step, items)
 
     def quantize(
         self, spec: TensorSpec, rows_of: Rows, fmt: Format, group_size: int, shrink: F32 | None
@@ -65,8 +71,9 @@ class PieceWorkers:
 @contextmanager
 def piece_workers() -> Iterator[PieceWorkers]:
     """As many threads as there are cores."""
-    with ThreadPoolExecutor(os.cpu_count() or 1) as executor:
-        yield PieceWorkers(executor)
+    n_threads = os.cpu_count() or 1
+    with ThreadPoolExecutor(n_threads) as executor:
+        yield PieceWorkers(executor, n_threads)
 
 
 def _pieces_of(spec: TensorSpec) -> tuple[list[slice], list[TensorSpec]]:

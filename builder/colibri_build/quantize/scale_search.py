@@ -10,8 +10,9 @@ Scales are powers of 2^(1/8), found with integers: the same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from colibri_build.quantize.rtn import round_trip
 from colibri_build.reference.numbers import group_count, pad_to_groups
 
 I64 = NDArray[np.int64]
+T = TypeVar("T")
+R = TypeVar("R")
 
 RATIOS = 20
 SHRINKS = tuple(1 - i / 20 for i in range(10))  # 1, 0.95 ... 0.55
@@ -34,21 +37,37 @@ _FRACTIONS = np.asarray([2.0 ** (i / _STEPS) for i in range(_STEPS)])
 
 
 class Projection(NamedTuple):
-    """A matrix [outputs, inputs], and the statistics of its inputs."""
+    """A matrix [outputs, inputs], and the statistics of its inputs; both are got when they are needed, and not kept."""
 
     name: str  # within its layer
     label: str  # TensorSpec.name, for messages
-    weights: F32
-    stats: InputStats
+    weights: Callable[[], F32]
+    stats: Callable[[], InputStats]
 
 
 class ScaleChoice(NamedTuple):
-    """The best scale [n_channels], its ratio, and the summed output errors without and with it."""
+    """The best scale [n_channels], its ratio, the summed output errors without and with it, and the outputs' energy."""
 
     scale: F32
     ratio: float
     error_rtn: float
     error_scaled: float
+    energy: float
+
+
+class Workers(Protocol):
+    """What runs steps that do not depend on each other, and gives their results in order."""
+
+    def map(self, step: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+        """As Python's `map`."""
+
+
+class _OneByOne:
+    def map(self, step: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+        return map(step, items)
+
+
+ONE_BY_ONE: Workers = _OneByOne()
 
 
 def channel_levels(mean_abs: F64) -> I64:
@@ -67,33 +86,37 @@ def candidate(levels: I64, ratio_index: int) -> F32:
     return np.asarray(np.ldexp(_FRACTIONS[steps % _STEPS], steps // _STEPS), np.float32)
 
 
-def _scaled_error(projection: Projection, wide: F32, fmt: Format, group_size: int) -> float:
-    stored = round_trip(projection.weights * wide, fmt, group_size, name=projection.label)
-    return output_energy(projection.weights - stored / wide, projection.stats)
+def _scaled_error(label: str, weights: F32, stats: InputStats, wide: F32, fmt: Format, group_size: int) -> float:
+    stored = round_trip(weights * wide, fmt, group_size, name=label)
+    return output_energy(weights - stored / wide, stats)
 
 
 def search_scale(
-    projections: Sequence[Projection], mean_abs: F64, channels: I64, fmt: Format, group_size: int
+    projections: Sequence[Projection],
+    mean_abs: F64,
+    channels: I64,
+    fmt: Format,
+    group_size: int,
+    workers: Workers = ONE_BY_ONE,
 ) -> ScaleChoice:
-    """The best common scale of projections that share their input.
+    """The best common scale of projections that share their input, one of which is held at a time.
 
     mean_abs [n_channels]; `channels` [inputs] names the channel of each input (several inputs may share one).
     """
     levels = channel_levels(mean_abs)
-    best: ScaleChoice | None = None
-    for index in range(RATIOS if levels.min() < levels.max() else 1):
-        scale = candidate(levels, index)
-        wide = scale[channels]
-        error = sum(_scaled_error(projection, wide, fmt, group_size) for projection in projections)
-        if best is None:
-            best = ScaleChoice(scale, 0.0, error, error)
-        elif error < best.error_scaled:
-            best = ScaleChoice(scale, index / RATIOS, best.error_rtn, error)
-    assert best is not None
-    return best
+    scales = [candidate(levels, index) for index in range(RATIOS if levels.min() < levels.max() else 1)]
+    errors, energy = [0.0] * len(scales), 0.0
+    for projection in projections:
+        weights, stats = projection.weights(), projection.stats()
+        error_of = partial(_scaled_error, projection.label, weights, stats, fmt=fmt, group_size=group_size)
+        found = workers.map(error_of, [scale[channels] for scale in scales])
+        errors = [error + more for error, more in zip(errors, found, strict=True)]
+        energy += output_energy(weights, stats)
+    best = min(range(len(scales)), key=errors.__getitem__)
+    return ScaleChoice(scales[best], best / RATIOS, errors[0], errors[best], energy)
 
 
-def search_clip(weights: F32, stats: InputStats, fmt: Format, group_size: int) -> F32:
+def search_clip(weights: F32, stats: InputStats, fmt: Format, group_size: int, workers: Workers = ONE_BY_ONE) -> F32:
     """How far to narrow the range of each group [rows, n_groups], by the group's own output error.
 
     Ties go to the wider range.
@@ -102,13 +125,16 @@ def search_clip(weights: F32, stats: InputStats, fmt: Format, group_size: int) -
     best: F32 = np.ones(shape, np.float32)
     best_error = np.full(shape, np.inf)
     moments = fixed(stats.moments)
-    for shrink in SHRINKS:
+
+    def error_of(shrink: float) -> F64:
         narrowed = np.full(shape, shrink, np.float32)
         difference = pad_to_groups(weights - round_trip(weights, fmt, group_size, narrowed), group_size)
         by_group = difference.transpose(1, 0, 2)
-        error = tree_sum(matmul_nt(by_group, moments) * by_group).T
+        return tree_sum(matmul_nt(by_group, moments) * by_group).T
+
+    for shrink, error in zip(SHRINKS, workers.map(error_of, SHRINKS), strict=True):
         better = error < best_error
-        best_error, best = np.where(better, error, best_error), np.where(better, narrowed, best)
+        best_error, best = np.where(better, error, best_error), np.where(better, np.float32(shrink), best)
     return best
 
 

@@ -1,0 +1,208 @@
+"""Time and memory of the builder: quantize, plan, each step of a build, and a build in which nothing changed.
+
+    .venv/bin/python benchmarks/build_speed.py [FOLDER] [--board x86-64-v3] [--layers 8] [--json FILE]
+
+Makes a seeded checkpoint with the shape of OLMoE (the default becomes a model folder of 127 MB) in FOLDER, or in one that is
+removed in the end, and runs the commands as a user would. "held" is the anonymous memory of the largest process, sampled
+every 5 ms: what it allocated; "resident" also counts the pages of mapped files, which the system takes back when it needs
+them. The steps of a build are told apart by the lines that it prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from import_at_scale import CONFIG, TOKENIZER, write_shard
+
+DIM, HIDDEN, HEADS, EXPERTS, TOP_K, VOCAB = 512, 1792, 8, 8, 2, 32000
+PERIOD_S = 0.005
+LINK = "colibri_inference.unfinished"  # in the linker's command alone
+STEPS = {  # first words of a stage's line -> name of the step
+    "check": "check the model",
+    "ask": "golden answers",
+    "render": "render",
+    "compile": "compile",
+    "link": "link",
+    "inspect": "inspect",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One step; 0 bytes where it is a part of the one above."""
+
+    step: str
+    seconds: float
+    held_bytes: int = 0
+    resident_bytes: int = 0
+
+
+def shapes(layers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every tensor of the model by its published name."""
+    yield "model.embed_tokens.weight", (VOCAB, DIM)
+    for layer in range(layers):
+        prefix = f"model.layers.{layer}."
+        for norm in ("input_layernorm", "post_attention_layernorm", "self_attn.q_norm", "self_attn.k_norm"):
+            yield f"{prefix}{norm}.weight", (DIM,)
+        for projection in "qkvo":
+            yield f"{prefix}self_attn.{projection}_proj.weight", (DIM, DIM)
+        yield f"{prefix}mlp.gate.weight", (EXPERTS, DIM)
+        for expert in range(EXPERTS):
+            for part, shape in (("gate", (HIDDEN, DIM)), ("up", (HIDDEN, DIM)), ("down", (DIM, HIDDEN))):
+                yield f"{prefix}mlp.experts.{expert}.{part}_proj.weight", shape
+    yield "model.norm.weight", (DIM,)
+    yield "lm_head.weight", (VOCAB, DIM)
+
+
+def make_checkpoint(folder: Path, layers: int) -> None:
+    """A folder as transformers saves it, all of it random numbers in bfloat16."""
+    folder.mkdir(parents=True)
+    write_shard(folder / "model.safetensors", list(shapes(layers)), layers)
+    sizes = {
+        "hidden_size": DIM,
+        "intermediate_size": HIDDEN,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": HEADS,
+        "num_experts": EXPERTS,
+        "num_experts_per_tok": TOP_K,
+        "num_hidden_layers": layers,
+        "vocab_size": VOCAB,
+    }
+    (folder / "config.json").write_text(json.dumps({**CONFIG, **sizes}), encoding="utf-8")
+    shutil.copy(TOKENIZER, folder)
+
+
+class Memory(threading.Thread):
+    """The most that a process, or one below it, held and had resident."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._pid, self._ended = pid, threading.Event()
+        self.held = self.resident = 0
+        self.start()
+
+    def run(self) -> None:
+        """Sample until the end."""
+        while not self._ended.wait(PERIOD_S):
+            for pid in self._family(self._pid):
+                try:
+                    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+                except OSError:
+                    continue
+                fields = dict(line.split(":", 1) for line in status.splitlines())
+                self.held = max(self.held, self._bytes(fields.get("RssAnon", "0 kB")))
+                self.resident = max(self.resident, self._bytes(fields.get("VmHWM", "0 kB")))
+
+    def end(self) -> None:
+        """Stop sampling."""
+        self._ended.set()
+        self.join()
+
+    @staticmethod
+    def _bytes(text: str) -> int:
+        return int(text.split()[0]) * 1024
+
+    def _family(self, pid: int) -> Iterator[int]:
+        yield pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+        except OSError:
+            return
+        for child in children:
+            yield from self._family(int(child))
+
+
+def run(step: str, command: list[str], cache: Path) -> tuple[Row, list[tuple[float, str]]]:
+    """Run a command; returns its row, and what it said on stderr with the seconds at which it did."""
+    begin = time.monotonic()
+    environment = {**os.environ, "COLIBRI_CACHE": str(cache)}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+    memory = Memory(process.pid)
+    assert process.stderr is not None
+    said = [(time.monotonic() - begin, line.strip()) for line in process.stderr]
+    code = process.wait()
+    seconds = time.monotonic() - begin
+    memory.end()
+    if code:
+        sys.exit("\n".join([f"{' '.join(command)}: exit code {code}", *(line for _, line in said[-5:])]))
+    return Row(step, seconds, memory.held, memory.resident), said
+
+
+def steps_of(whole: Row, said: list[tuple[float, str]]) -> Iterator[Row]:
+    """The steps of a build, from the lines that it printed with -v."""
+    begins = [(at, line.split()[1]) for at, line in said if line.startswith("== ")]
+    begins += [(at, "link") for at, line in said if LINK in line]
+    begins = [(0.0, "start"), *sorted(begin for begin in begins if begin[1] in STEPS), (whole.seconds, "")]
+    for (begin, word), (end, _) in pairwise(begins):
+        yield Row(f"- {STEPS.get(word, 'start, find the compiler')}", end - begin)
+
+
+def measure(folder: Path, boards: list[str], layers: int) -> Iterator[Row]:
+    """Every row, in order."""
+    checkpoint, model, cache = folder / "checkpoint", folder / "model", folder / "cache"
+    if not checkpoint.exists():
+        make_checkpoint(checkpoint, layers)
+    programs = Path(sys.executable).parent
+    build = str(programs / "colibri-build")
+    yield run("quantize (rtn)", [str(programs / "colibri-quantize"), str(checkpoint), str(model)], cache)[0]
+    yield run("plan", [build, "plan", "-b", boards[0], str(model)], cache)[0]
+    for board in boards:
+        out = folder / "build" / board
+        command = [build, "-v", "-b", board, "-o", str(out), str(model)]
+        shutil.rmtree(out, ignore_errors=True)
+        whole, said = run(f"build for {board}", command, cache)
+        yield whole
+        yield from steps_of(whole, said)
+        yield run("rebuild, nothing changed", command, cache)[0]
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as Markdown."""
+    lines = ["| step | seconds | held | resident |", "|---|---:|---:|---:|"]
+    for row in rows:
+        sizes = [f"{size / 2**20:.0f} MiB" if size else "" for size in (row.held_bytes, row.resident_bytes)]
+        lines.append(f"| {row.step} | {row.seconds:.2f} | {sizes[0]} | {sizes[1]} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table; write JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?")
+    parser.add_argument(
+        "--board", action="append", help="may be given several times; default: x86-64-v3 and cortex-a53"
+    )
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    args = parser.parse_args()
+    with nullcontext(args.folder) if args.folder else tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = list(measure(folder, args.board or ["x86-64-v3", "cortex-a53"], args.layers))
+        facts = {
+            "cores": os.cpu_count(),
+            "load": os.getloadavg()[0],
+            "checkpoint_bytes": sum(file.stat().st_size for file in (folder / "checkpoint").iterdir()),
+            "model_bytes": sum(file.stat().st_size for file in (folder / "model").iterdir()),
+        }
+    print(f"{facts['model_bytes']:,} bytes of model, {facts['cores']} cores, load {facts['load']:.1f}\n")
+    print(table(rows))
+    if args.json:
+        record = {**facts, "rows": [asdict(row) for row in rows]}
+        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
