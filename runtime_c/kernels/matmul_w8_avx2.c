@@ -8,7 +8,7 @@
 #include "kernels/kernels.h"
 #include "kernels/panel_avx2.h"
 
-enum { TILE_COLUMNS = 16, TILE_PANELS = 16, CODE_BYTES = W8_BLOCK_BYTES, SCALE_BYTES = W8_SCALE_BYTES };
+enum { TILE_COLUMNS = 8, TILE_PANELS = 16, CODE_BYTES = W8_BLOCK_BYTES, SCALE_BYTES = W8_SCALE_BYTES };
 enum { GROUP_BLOCKS = MODEL_GROUP_SIZE / BLOCK_INPUTS };
 
 /* One column of a tile: its inputs of one group, and results. */

@@ -10,15 +10,24 @@
 
 enum { PAIRS = PANEL_ROWS / 2, GROUP_BLOCKS = MODEL_GROUP_SIZE / BLOCK_INPUTS };
 
+/* clang would mix the products of several pairs and run out of registers; gcc does better when left alone. */
+#if defined(__clang__)
+#define KEEP_APART(a, b) __asm__("" : "+x"(a), "+x"(b))
+#else
+#define KEEP_APART(a, b) ((void)0)
+#endif
+
 /* 16 inputs in both halves. */
 ALWAYS_INLINE __m256i inputs_twice(const int8_t *plane) {
     return _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)plane));
 }
 
-/* Adds the products of one pair of rows with one block: low nibbles with inputs 0-15, high nibbles with 16-31. */
-ALWAYS_INLINE __m256i add_products(__m256i sums, __m256i low_nibbles, __m256i high_nibbles, __m256i front,
-                                   __m256i back) {
-    sums = _mm256_add_epi16(sums, _mm256_maddubs_epi16(low_nibbles, front));
+/* Adds the products of one pair of rows with one block (first: starts with them): low nibbles with inputs 0-15, high
+ * nibbles with 16-31. */
+ALWAYS_INLINE __m256i add_products(__m256i sums, __m256i low_nibbles, __m256i high_nibbles, __m256i front, __m256i back,
+                                   int first) {
+    const __m256i products = _mm256_maddubs_epi16(low_nibbles, front);
+    sums = first ? products : _mm256_add_epi16(sums, products);
     return _mm256_add_epi16(sums, _mm256_maddubs_epi16(high_nibbles, back));
 }
 
@@ -44,6 +53,7 @@ ALWAYS_INLINE __m256i group_products(const uint8_t *codes, const uint8_t *zero_p
     __m256i high_sums[PAIRS], low_sums[PAIRS];
     for (int i = 0; i < PAIRS; i++)
         high_sums[i] = low_sums[i] = _mm256_setzero_si256();
+#pragma GCC unroll 4
     for (int block = 0; block < n_blocks; block++) {
         const __m256i high_front = inputs_twice(high + block * BLOCK_INPUTS);
         const __m256i high_back = inputs_twice(high + block * BLOCK_INPUTS + 16);
@@ -53,8 +63,9 @@ ALWAYS_INLINE __m256i group_products(const uint8_t *codes, const uint8_t *zero_p
             const __m256i bytes = _mm256_load_si256((const __m256i *)(codes + block * W4_BLOCK_BYTES + 32 * i));
             const __m256i low_nibbles = low_nibbles_of(bytes);
             const __m256i high_nibbles = high_nibbles_of(bytes);
-            high_sums[i] = add_products(high_sums[i], low_nibbles, high_nibbles, high_front, high_back);
-            low_sums[i] = add_products(low_sums[i], low_nibbles, high_nibbles, low_front, low_back);
+            high_sums[i] = add_products(high_sums[i], low_nibbles, high_nibbles, high_front, high_back, block == 0);
+            low_sums[i] = add_products(low_sums[i], low_nibbles, high_nibbles, low_front, low_back, block == 0);
+            KEEP_APART(high_sums[i], low_sums[i]);
         }
     }
     /* 256 * high + low in int32: two partial sums of each plane, at most 2 * 257 * 30720. */
@@ -82,7 +93,7 @@ ALWAYS_INLINE __m256i group_products(const uint8_t *codes, const uint8_t *zero_p
         const __m256i back = inputs_twice(inputs + block * BLOCK_INPUTS + 16);
         for (int i = 0; i < PAIRS; i++) {
             const __m256i bytes = _mm256_load_si256((const __m256i *)(codes + block * W4_BLOCK_BYTES + 32 * i));
-            sums[i] = add_products(sums[i], low_nibbles_of(bytes), high_nibbles_of(bytes), front, back);
+            sums[i] = add_products(sums[i], low_nibbles_of(bytes), high_nibbles_of(bytes), front, back, block == 0);
         }
     }
     for (int i = 0; i < PAIRS; i++)
