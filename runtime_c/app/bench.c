@@ -141,6 +141,7 @@ static void print_timing(const Report *report) {
     }
     print_figure("decode faults   ", timing->major_faults, " major");
     print_figure("                ", timing->minor_faults, " minor");
+    print_figure("peak memory     ", timing->max_rss_kib, " KiB");
 #if TRACE_COMPILED
     if (timing->n_traced > 0) {
         print_figure("recorded tokens ", timing->n_traced, " more");
@@ -177,6 +178,7 @@ static colibri_status decode(int n_tokens, Report *report) {
     report_count_page_faults(&timing->major_faults, &timing->minor_faults);
     timing->major_faults -= major;
     timing->minor_faults -= minor;
+    timing->max_rss_kib = report_max_rss_kib();
     summarise_all(timing);
     return COLIBRI_OK;
 }

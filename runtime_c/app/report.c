@@ -21,6 +21,11 @@ void report_count_page_faults(int64_t *major, int64_t *minor) {
     }
 }
 
+int64_t report_max_rss_kib(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;
+}
+
 void report_init(Report *report) {
     memset(report, 0, sizeof *report);
     report->logits_hash = LOGITS_HASH_START;
@@ -164,6 +169,7 @@ static void print_timing(Writer *writer, const Timing *timing) {
     report_write_integer(writer, "std_us", timing->std_us);
     report_write_integer(writer, "major_faults", timing->major_faults);
     report_write_integer(writer, "minor_faults", timing->minor_faults);
+    report_write_integer(writer, "max_rss_kib", timing->max_rss_kib);
 #if TRACE_COMPILED
     if (timing->n_traced > 0) {
         report_write_integer(writer, "traced_tokens", timing->n_traced);

@@ -13,8 +13,8 @@ const char *memory_lock(void);
  * it once the threads run. Adds the bytes to *n_bytes. */
 const char *memory_prefault(int64_t *n_bytes);
 
-/* Has the kernel give huge pages to who asks for them: for the init of a system, whose kernel gives none by itself if it
- * has less than 512 MiB. What fails is left out. */
+/* Has the kernel give huge pages to who asks for them: for the init of a system, whose kernel gives none by itself if
+ * it has less than 512 MiB. What fails is left out. */
 void memory_allow_huge_pages(void);
 
 /* Bytes of the read-only segments that lie in whole huge pages: those of them that were copied, and those that the
