@@ -54,7 +54,6 @@ def spread(counts: Sequence[Sequence[float]]) -> float:
     return float(max((max(place) - min(place)) / min(place) for place in places))
 
 
-def steady_faults(row: Json) -> float:
-    """Page faults of each further token, from a shorter and a longer run."""
-    short, long = (minor + major for minor, major in zip(row["minor"], row["major"], strict=True))
-    return float(long - short) / float(row["tokens"][1] - row["tokens"][0])
+def further_faults(row: Json) -> float:
+    """Page faults of each token that a longer run decodes beyond a shorter one."""
+    return float(row["faults"][1] - row["faults"][0]) / float(row["tokens"][1] - row["tokens"][0])

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 from colibri_build.target.board import load_board
-from suite.cache import measured
+from suite.cache import digest_of, digest_of_files, measured
 from suite.commands import run
 from suite.engines import ARCH, Engine, engines
 from suite.models import Model
@@ -25,6 +26,7 @@ MARK = re.compile(r"^mark (\d+)$", re.MULTILINE)
 
 def instructions(model: Model, effort: Effort) -> Json:
     """{cpu: {name: counts}}, see count()."""
+    plugin()  # before threads would compile it at the same time
     found: Json = {}
     for cpu in CPUS:
         members = engines(model, cpu)
@@ -36,7 +38,8 @@ def instructions(model: Model, effort: Effort) -> Json:
 
 def _kept(engine: Engine, cpu: str, effort: Effort) -> Json:
     name = f"instructions-{engine.model.letter}-{cpu}-{engine.name.replace(' ', '-')}"
-    value: Json = measured(name, engine.digest, lambda: count(engine, cpu), fresh=effort.fresh)
+    key = digest_of(engine.digest, digest_of_files([BENCHMARKS / "suite" / "instructions.py"]))
+    value: Json = measured(name, key, lambda: count(engine, cpu), fresh=effort.fresh)
     return value
 
 
@@ -62,12 +65,12 @@ def differences(sums: Sequence[int]) -> list[int]:
     return [after - before for before, after in pairwise(sums)]
 
 
+@cache
 def plugin() -> Path:
     """The QEMU plugin, compiled."""
     library = WORK / "tools" / "instruction_plugin.so"
     library.parent.mkdir(parents=True, exist_ok=True)
-    if not library.is_file() or library.stat().st_mtime < (BENCHMARKS / "instruction_plugin.c").stat().st_mtime:
-        run(["gcc", "-O2", "-shared", "-fPIC", BENCHMARKS / "instruction_plugin.c", "-o", library])
+    run(["gcc", "-O2", "-shared", "-fPIC", BENCHMARKS / "instruction_plugin.c", "-o", library])
     return library
 
 

@@ -1,13 +1,15 @@
-"""Figures of the other programs in benchmarks/: kernels, stages, the tokenizer, import at scale."""
+"""Figures of the other programs in benchmarks/: kernels, stages, the tokenizer, the builder, import at scale."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from suite.models import MODELS
@@ -25,15 +27,9 @@ def program(name: str, *arguments: str | Path) -> Json:
     if not path.is_file():
         return {"exit_code": None, "text": f"{name} is not there"}
     words = [sys.executable, str(path), *map(str, arguments)]
-    folders = {"PYTHONPATH": f"{ROOT / 'tests' / 'tokenizer'}:{ROOT / 'builder'}", "PATH": _path()}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False, env=folders)
+    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests' / 'tokenizer'}:{ROOT / 'builder'}"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False, env=environment)
     return {"exit_code": done.returncode, "text": (done.stdout + done.stderr[-2000:]).strip()}
-
-
-def _path() -> str:
-    import os
-
-    return os.environ.get("PATH", "/usr/bin:/bin")
 
 
 def with_json(name: str, *arguments: str | Path) -> Json:
@@ -58,21 +54,32 @@ def parse_counts(text: str) -> Json:
 
 
 def stages(letters: Sequence[str]) -> Json:
-    """Instructions by stage, of both classes' builds for both cores: {"a cortex-a53 a16": ...}."""
+    """Instructions of a token by stage for both cores, {"a cortex-a53 a16": ...}, and its time here, {"a time": ...}."""
     found: Json = {}
     for letter in letters:
         model = MODELS[letter]
-        for board in (BOARD_X86, model.board_a53):
-            built = firmware(model, board, 16)
-            context = min(STAGES_CONTEXT, model.context - 16)
-            name = f"{letter} {board.split('/')[0]} {built.name}"
-            found[name] = with_json("stage_instructions.py", built.path.parent, "--context", str(context))
+        builds = [firmware(model, board, 16) for board in (BOARD_X86, model.board_a53)]
+        context = str(min(STAGES_CONTEXT, model.context - 32))
+        with ThreadPoolExecutor(len(builds)) as pool:
+            counts = pool.map(
+                lambda x, n=context: with_json("stage_instructions.py", x.path.parent, "--context", n), builds
+            )
+        found |= {
+            f"{letter} {built.board.split('/')[0]} {built.name}": count
+            for built, count in zip(builds, counts, strict=True)
+        }
+        found[f"{letter} time"] = with_json("stage_times.py", model.folder() / "quantized" / "model")
     return found
 
 
 def tokenizer() -> Json:
     """Instructions and bytes a second of encoding."""
     return program("tokenizer_speed.py")
+
+
+def builder() -> Json:
+    """Time and memory of quantizing and building a model of 127 MB, step by step."""
+    return with_json("build_speed.py")
 
 
 def import_at_scale() -> Json:

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import tarfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,20 +75,22 @@ def source() -> Path:
 
 
 def driver(arch: str) -> tuple[Path, str]:
-    """The driver for "x86_64" or "aarch64", linked statically with llama.cpp, and its digest."""
+    """The driver for "x86_64" or "aarch64", linked statically with llama.cpp, and its digest.
+
+    The objects stay: another driver, or a build that was interrupted, does not compile llama.cpp again.
+    """
     own = [BENCHMARKS / "peer" / name for name in ("CMakeLists.txt", "driver.c")]
+    objects = WORK / "peer" / f"objects-{arch}"
     target = WORK / "peer" / arch
 
     def make(folder: Path) -> Json:
         compiler = "gcc" if arch == "x86_64" else "aarch64-linux-gnu-gcc"
         openmp = run([compiler, "-print-file-name=libgomp.a"]).stdout.strip()  # CMake would find the shared one
         settings = [*COMMON, *SETTINGS[arch], f"-DOpenMP_gomp_LIBRARY={openmp}", f"-DLLAMA_SOURCE={source()}"]
-        begin = time.monotonic()
-        run(["cmake", "-S", BENCHMARKS / "peer", "-B", folder / "objects", *settings])
-        run(["cmake", "--build", folder / "objects", "--parallel", str(os.cpu_count())])
-        (folder / "objects" / "peer_driver").rename(folder / "peer_driver")
-        shutil.rmtree(folder / "objects")
-        return {"build_s": round(time.monotonic() - begin, 1), "digest": digest_of_files([folder / "peer_driver"])}
+        run(["cmake", "-S", BENCHMARKS / "peer", "-B", objects, *settings])
+        run(["cmake", "--build", objects, "--parallel", str(os.cpu_count())])
+        shutil.copy(objects / "peer_driver", folder)
+        return {"digest": digest_of_files([folder / "peer_driver"])}
 
     value = made(target, digest_of(SHA256, COMMON, SETTINGS[arch], digest_of_files(own)), make)
     return target / "peer_driver", value["digest"]
@@ -97,7 +98,7 @@ def driver(arch: str) -> tuple[Path, str]:
 
 def quantized(model: Model) -> tuple[Path, Json]:
     """A folder with q4_0.gguf and q4_k_m.gguf, made by llama.cpp of F16, and what making them took and reads a token."""
-    program, digest = driver("x86_64")
+    program, _ = driver("x86_64")
 
     def make(folder: Path) -> Json:
         half = folder / "f16.gguf"
@@ -116,9 +117,9 @@ def quantized(model: Model) -> tuple[Path, Json]:
         half.unlink()
         return value
 
-    own = digest_of_files(BENCHMARKS / "suite" / name for name in ("peer_file.py", "peer.py"))
+    key = digest_of(checkpoint_key(model), SHA256, digest_of_files([BENCHMARKS / "suite" / "peer_file.py"]))
     target = model.folder() / "gguf"
-    return target, made(target, digest_of(checkpoint_key(model), digest, own), make)
+    return target, made(target, key, make)
 
 
 def active_bytes(file: Path) -> int:

@@ -63,6 +63,7 @@ def _sections(figures: Json) -> list[tuple[str, str, list[str]]]:
     kernels = figures.get("kernels", {}).get("all")
     tokenizer = figures.get("tokenizer", {}).get("all")
     large = figures.get("large", {}).get("all")
+    builder = figures.get("builder", {}).get("all")
     return [
         ("Executed instructions", "instructions.svg", _if(figures, "instructions", tables.instructions)),
         ("Decoding", "decode.svg", _if(figures, "decode", tables.decode)),
@@ -75,7 +76,8 @@ def _sections(figures: Json) -> list[tuple[str, str, list[str]]]:
         ("Stages", "", _if(figures, "stages", tables.stages)),
         ("Kernels", "", tables.text_block(kernels["count"]) + tables.text_block(kernels["cycles"]) if kernels else []),
         ("Tokenizer", "", tables.text_block(tokenizer) if tokenizer else []),
-        ("Import at scale", "", tables.text_block(large) if large else []),
+        ("The builder, step by step", "", builder["text"].splitlines() if builder else []),
+        ("Import at scale", "", large["text"].splitlines() if large else []),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from suite.figures import Ratio, best, middle, paired, spread, steady_faults
+from suite.figures import Ratio, best, further_faults, middle, paired, spread
 from suite.places import Json
 from suite.targets import peer_names, per_token
 
@@ -127,12 +127,11 @@ def faults(figures: Json) -> list[str]:
     rows = []
     for letter, engines in figures.get("faults", {}).items():
         for name, row in engines.items():
-            both = [minor + major for minor, major in zip(row["minor"], row["major"], strict=True)]
             rows.append(
                 [
                     f"{letter}, {name}",
-                    *(f"{n} in {of}" for n, of in zip(both, row["tokens"], strict=True)),
-                    f"{steady_faults(row):.3f}",
+                    *(f"{n} in {of}" for n, of in zip(row["faults"], row["tokens"], strict=True)),
+                    f"{further_faults(row):.3f}",
                 ]
             )
     return table(("model, engine", "faults in tokens", "faults in tokens", "each further token"), rows)
@@ -221,6 +220,9 @@ def stages(figures: Json) -> list[str]:
     """Where the instructions of a token go, in percent."""
     lines: list[str] = []
     for name, found in figures.get("stages", {}).get("all", {}).items():
+        if name.endswith(" time"):
+            lines += text_block(found)
+            continue
         for result in found.get("figures", []):
             rows = [[stage, f"{of['percent']:.2f}"] for stage, of in result["stages"].items() if of["percent"] >= 0.05]
             lines += [

@@ -42,9 +42,9 @@ def test_spread_compares_equal_lengths_only(counts: list[list[float]], expected:
     assert figures.spread(counts) == pytest.approx(expected)
 
 
-def test_steady_faults_leave_out_those_of_the_start() -> None:
-    assert figures.steady_faults({"tokens": [64, 192], "minor": [1000, 1000], "major": [5, 5]}) == 0
-    assert figures.steady_faults({"tokens": [64, 192], "minor": [1000, 1128], "major": [0, 128]}) == 2
+def test_faults_of_further_tokens_leave_out_those_of_the_first() -> None:
+    assert figures.further_faults({"tokens": [64, 192], "faults": [1000, 1000]}) == 0
+    assert figures.further_faults({"tokens": [64, 192], "faults": [1000, 1256]}) == 2
 
 
 def test_the_last_status_line_counts() -> None:
