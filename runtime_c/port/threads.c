@@ -26,6 +26,13 @@ enum { MOST_CUTS = 4, LEAST_CUT_ITEMS = 8 };
  * others, the caller included, do its share. The rest is longer where the last one was of no use. */
 enum { LEAST_REST_MS = 64, MOST_REST_MS = 1024, REST_FACTOR = 4 };
 
+/* A job that one thread does in less time is not worth waking others for. A test divides all of them. */
+#ifndef THREADS_LEAST_JOB_NS
+#define THREADS_LEAST_JOB_NS 4000
+#endif
+
+enum { N_COSTS = 16, MOST_UNTIMED = 15 };
+
 /* What threads sleep on: the kernel compares its 32 bits with what they have seen. */
 typedef _Atomic uint32_t Futex;
 
@@ -47,6 +54,17 @@ static struct {
 /* The last job of which cuts of this share were taken, above 8 bits for their number. Each on a cache line of its own.
  */
 static struct { _Alignas(64) _Atomic uint32_t value; } taken[MODEL_MAX_THREADS];
+
+/* What the last job of a kind took one thread, or would have taken it. */
+typedef struct {
+    ThreadWork work;
+    uint64_t ticks; /* of clock_ticks() */
+    uint64_t n_items;
+    int n_untimed; /* jobs since then, all of them short */
+} Cost;
+
+static Cost costs[N_COSTS]; /* by the work's address; of the caller alone */
+static uint64_t least_ticks;
 
 /* Of one worker. */
 typedef struct {
@@ -220,21 +238,53 @@ static void wait_for_workers(uint64_t start) {
     atomic_store(&team.caller_sleeps, false);
 }
 
-void threads_run(ThreadWork work, void *argument, int n_items) {
-    if (team.n_threads == 1 || n_items < 2) {
-        work(argument, 0, n_items);
-        return;
+static Cost *cost_of(ThreadWork work) {
+    Cost *cost = &costs[((uintptr_t)work >> 4) % N_COSTS];
+    if (cost->work != work) {
+        *cost = (Cost){work, UINT64_MAX, 1, 0};
     }
+    return cost;
+}
+
+/* A job whose like was long, or was never seen. */
+static bool is_worth_a_team(const Cost *cost, int n_items) {
+    return cost->ticks / cost->n_items >= least_ticks || cost->ticks * (uint64_t)n_items >= least_ticks * cost->n_items;
+}
+
+static void run_team(ThreadWork work, void *argument, int n_items, uint64_t start) {
     int n_cuts = n_items / team.n_threads / LEAST_CUT_ITEMS;
     n_cuts = n_cuts < 1 ? 1 : n_cuts < MOST_CUTS ? n_cuts : MOST_CUTS;
     team.work = work;
     team.argument = argument;
     team.n_items = n_items;
     atomic_store_explicit(&team.n_left, (uint32_t)(team.n_threads * n_cuts), memory_order_relaxed);
-    uint64_t start = clock_ticks();
     if (!run_cuts(0, announce((uint32_t)n_cuts))) {
         wait_for_workers(start);
     }
+}
+
+void threads_run(ThreadWork work, void *argument, int n_items) {
+    if (team.n_threads == 1 || n_items < 2) {
+        work(argument, 0, n_items);
+        return;
+    }
+    Cost *cost = cost_of(work);
+    bool is_long = is_worth_a_team(cost, n_items);
+    if (!is_long && cost->n_untimed++ < MOST_UNTIMED) {
+        work(argument, 0, n_items);
+        return;
+    }
+    uint64_t start = clock_ticks();
+    uint64_t threads_used = 1;
+    if (is_long) {
+        run_team(work, argument, n_items, start);
+        threads_used = (uint64_t)team.n_threads;
+    } else {
+        work(argument, 0, n_items);
+    }
+    cost->ticks = (clock_ticks() - start) * threads_used;
+    cost->n_items = (uint64_t)n_items;
+    cost->n_untimed = 0;
 }
 
 colibri_status threads_start(int n_threads) {
@@ -248,6 +298,7 @@ colibri_status threads_start(int n_threads) {
     }
     size_t stack_bytes = STACK_BYTES < PTHREAD_STACK_MIN ? (size_t)PTHREAD_STACK_MIN : (size_t)STACK_BYTES;
     int failed = pthread_attr_setstacksize(&attributes, stack_bytes);
+    least_ticks = (uint64_t)clock_hz() * THREADS_LEAST_JOB_NS / 1000000000u;
     atomic_store(&team.stopping, 0);
     atomic_store(&team.job, 0);
     for (int share = 0; share < MODEL_MAX_THREADS; share++) {

@@ -18,16 +18,18 @@ COMMON = [
     "-Werror",
     "-pthread",
 ]
+DIVIDE = "-DTHREADS_LEAST_JOB_NS=0"  # short jobs, too
 
 
 @pytest.mark.parametrize(
     ("compiler", "flags", "run"),
     [
+        (["gcc"], ["-O3", DIVIDE], []),
         (["gcc"], ["-O3"], []),
-        (["gcc"], ["-O1", "-g", "-fsanitize=thread"], ["setarch", "-R"]),
-        (["aarch64-linux-gnu-gcc", "-static"], ["-O3"], ["qemu-aarch64-static", "-cpu", "cortex-a53"]),
+        (["gcc"], ["-O1", "-g", "-fsanitize=thread", DIVIDE], ["setarch", "-R"]),
+        (["aarch64-linux-gnu-gcc", "-static"], ["-O3", DIVIDE], ["qemu-aarch64-static", "-cpu", "cortex-a53"]),
     ],
-    ids=["native", "thread-sanitizer", "cortex-a53"],
+    ids=["native", "short-jobs-alone", "thread-sanitizer", "cortex-a53"],
 )
 def test_every_item_is_done_once(tmp_path: Path, compiler: list[str], flags: list[str], run: list[str]) -> None:
     (tmp_path / "model_config.h").write_text("#define MODEL_MAX_THREADS 4\n", encoding="utf-8")
