@@ -116,8 +116,12 @@ typedef struct {
 } ExpertGroups;
 #endif
 
+enum { JOB_MATRICES = 6 };
+
 typedef struct {
     Token tokens[MODEL_BATCH]; /* of the current batch: as many as it has, the others unused */
+    /* Of the matrices that all tokens are multiplied by in the current part of a layer; each part numbers its own. */
+    alignas(CACHE_LINE) Column columns[JOB_MATRICES][MODEL_BATCH];
 #ifdef MODEL_HAS_EXPERTS
     ExpertGroups by_expert;
 #endif

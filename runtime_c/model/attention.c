@@ -19,8 +19,9 @@ typedef struct {
     const Layer *layer;
     int index; /* of the layer */
     int n;     /* tokens */
-    Column out[MODEL_BATCH];
 } AttentionJob;
+
+enum { OUT }; /* of arena.columns */
 
 static void normalise_tokens(void *argument, int begin, int end) {
     const AttentionJob *job = argument;
@@ -139,7 +140,7 @@ static void quantize_outputs(void *argument, int begin, int end) {
 
 static void project_out(void *argument, int begin, int end) {
     const AttentionJob *job = argument;
-    product(MODEL_ATTENTION_FORMAT, &job->layer->o, job->out, job->n, begin, end);
+    product(MODEL_ATTENTION_FORMAT, &job->layer->o, arena.columns[OUT], job->n, begin, end);
 }
 
 static void add_outputs(void *argument, int begin, int end) {
@@ -151,10 +152,7 @@ static void add_outputs(void *argument, int begin, int end) {
 }
 
 colibri_status attention_block(int layer, int n) {
-    AttentionJob job;
-    job.layer = &model_layers[layer];
-    job.index = layer;
-    job.n = n;
+    AttentionJob job = {&model_layers[layer], layer, n};
     threads_run(normalise_tokens, &job, n);
     project_qkv(job.layer, n);
     threads_run(place_tokens, &job, n);
@@ -164,7 +162,7 @@ colibri_status attention_block(int layer, int n) {
     }
     threads_run(attend_heads, &job, MODEL_N_HEADS);
     threads_run(quantize_outputs, &job, n);
-    SET_COLUMNS(job.out, n, input, mixed);
+    SET_COLUMNS(OUT, n, input, mixed);
     threads_run(project_out, &job, panels_of(MODEL_DIM));
     threads_run(add_outputs, &job, n);
     return COLIBRI_OK;

@@ -8,20 +8,19 @@
 /* What the threads of the jobs see. */
 typedef struct {
     const Ffn *ffn;
-    int n;
-    Column gate[MODEL_BATCH];
-    Column up[MODEL_BATCH];
-    Column down[MODEL_BATCH];
+    int n; /* tokens */
 } DenseJob;
+
+enum { GATE, UP, DOWN }; /* of arena.columns */
 
 static void hidden_panels(void *argument, int begin, int end) {
     const DenseJob *job = argument;
     int row = begin * PANEL_ROWS;
     int n_rows = last_row_of(&job->ffn->gate, end) - row;
-    product(MODEL_DENSE_FORMAT, &job->ffn->gate, job->gate, job->n, begin, end);
-    product(MODEL_DENSE_FORMAT, &job->ffn->up, job->up, job->n, begin, end);
+    product(MODEL_DENSE_FORMAT, &job->ffn->gate, arena.columns[GATE], job->n, begin, end);
+    product(MODEL_DENSE_FORMAT, &job->ffn->up, arena.columns[UP], job->n, begin, end);
     for (int i = 0; i < job->n; i++) {
-        gate_hidden(job->gate[i].y + row, job->up[i].y + row, n_rows);
+        gate_hidden(arena.tokens[i].dense_gate + row, arena.tokens[i].dense_up + row, n_rows);
     }
 }
 
@@ -34,17 +33,16 @@ static void quantize_hidden(void *argument, int begin, int end) {
 
 static void output_panels(void *argument, int begin, int end) {
     const DenseJob *job = argument;
-    product(MODEL_DENSE_FORMAT, &job->ffn->down, job->down, job->n, begin, end);
+    product(MODEL_DENSE_FORMAT, &job->ffn->down, arena.columns[DOWN], job->n, begin, end);
 }
 
-void dense_forward(const Ffn *ffn, const Column *columns, int n) {
-    DenseJob job;
-    job.ffn = ffn;
-    job.n = n;
+void dense_forward(const Ffn *ffn, int n) {
+    DenseJob job = {ffn, n};
     for (int i = 0; i < n; i++) {
-        job.gate[i] = (Column){columns[i].x, arena.tokens[i].dense_gate};
-        job.up[i] = (Column){columns[i].x, arena.tokens[i].dense_up};
-        job.down[i] = (Column){&arena.tokens[i].dense_hidden.view, columns[i].y};
+        const Column *whole = &arena.columns[DENSE_COLUMNS][i];
+        arena.columns[GATE][i] = (Column){whole->x, arena.tokens[i].dense_gate};
+        arena.columns[UP][i] = (Column){whole->x, arena.tokens[i].dense_up};
+        arena.columns[DOWN][i] = (Column){&arena.tokens[i].dense_hidden.view, whole->y};
     }
     threads_run(hidden_panels, &job, panels_of(ffn->gate.rows));
     threads_run(quantize_hidden, &job, n);

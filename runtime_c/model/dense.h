@@ -5,8 +5,9 @@
 #include "model/product.h"
 #include "store/model_tables.h"
 
-/* columns[i].y[MODEL_DIM] = W_down(gated(W_gate x, W_up x)), see swiglu.h, with x[MODEL_DIM] = columns[i].x, for the n
- * tokens of a batch. */
-void dense_forward(const Ffn *ffn, const Column *columns, int n);
+enum { DENSE_COLUMNS = 3 }; /* of arena.columns: what goes in and comes out, set by the caller */
+
+/* y[MODEL_DIM] = W_down(gated(W_gate x, W_up x)), see swiglu.h, for the n tokens of a batch. */
+void dense_forward(const Ffn *ffn, int n);
 
 #endif

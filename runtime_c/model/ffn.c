@@ -16,9 +16,8 @@ static bool is_dense(const Layer *layer) {
 }
 
 static void dense_block(const Layer *layer, int n) {
-    Column columns[MODEL_BATCH];
-    SET_COLUMNS(columns, n, input, mixed);
-    dense_forward(&layer->dense, columns, n);
+    SET_COLUMNS(DENSE_COLUMNS, n, input, mixed);
+    dense_forward(&layer->dense, n);
 }
 #else
 static bool is_dense(const Layer *layer) {
@@ -52,9 +51,8 @@ static void add_shared(const Layer *layer, Token *token) {
 
 #ifdef MODEL_SHARED_HIDDEN_DIM
 static void shared_block(const Layer *layer, int n) {
-    Column columns[MODEL_BATCH];
-    SET_COLUMNS(columns, n, input, shared);
-    dense_forward(&layer->shared, columns, n);
+    SET_COLUMNS(DENSE_COLUMNS, n, input, shared);
+    dense_forward(&layer->shared, n);
     for (int i = 0; i < n; i++) {
         add_shared(layer, &arena.tokens[i]);
     }

@@ -5,13 +5,12 @@
 
 #include "kernels/kernels.h"
 
-/* columns[i] of a job, i < n, n >= 1: the member `input` of token i, which is quantized, and where its product goes. */
-#define SET_COLUMNS(columns, n, input, output)                                                                         \
+/* arena.columns[matrix] of n tokens: from the member `input` of each, which is quantized, to its member `output`. */
+#define SET_COLUMNS(matrix, n, input, output)                                                                          \
     do {                                                                                                               \
-        int i_ = 0;                                                                                                    \
-        do {                                                                                                           \
-            (columns)[i_] = (Column){&arena.tokens[i_].input.view, arena.tokens[i_].output};                           \
-        } while (++i_ < (n));                                                                                          \
+        for (int i_ = 0; i_ < (n); i_++) {                                                                             \
+            arena.columns[matrix][i_] = (Column){&arena.tokens[i_].input.view, arena.tokens[i_].output};               \
+        }                                                                                                              \
     } while (0)
 
 static inline int panels_of(int rows) {

@@ -10,19 +10,12 @@
 
 #ifdef MODEL_KV_RANK
 enum { STILL_DIM = MODEL_HEAD_DIM - MODEL_ROTARY_DIM };
+enum { KV_LATENT, K_ROPE, K_STILL, V, Q, Q_LATENT }; /* of arena.columns */
 
 /* What the threads of the jobs see. */
 typedef struct {
     const Layer *layer;
-    int n;
-    Column kv_latent[MODEL_BATCH];
-    Column k_rope[MODEL_BATCH];
-    Column k_still[MODEL_BATCH];
-    Column v[MODEL_BATCH];
-    Column q[MODEL_BATCH];
-#ifdef MODEL_Q_RANK
-    Column q_latent[MODEL_BATCH];
-#endif
+    int n; /* tokens */
 } LatentJob;
 
 /* The queries' part in the job from h down to the latent vectors, and in the one up from them. Matrices lie end to end
@@ -30,17 +23,17 @@ typedef struct {
 #ifdef MODEL_Q_RANK
 enum { Q_DOWN_ROWS = MODEL_Q_RANK, Q_UP_ROWS = Q_DIM };
 
-static void set_query_columns(LatentJob *job) {
-    SET_COLUMNS(job->q_latent, job->n, input, q_latent);
-    SET_COLUMNS(job->q, job->n, q_quantized, q);
+static void set_query_columns(int n) {
+    SET_COLUMNS(Q_LATENT, n, input, q_latent);
+    SET_COLUMNS(Q, n, q_quantized, q);
 }
 
 static void query_down(const LatentJob *job, int start, int begin, int end) {
-    joint_product(&job->layer->q_a, job->q_latent, job->n, start, begin, end);
+    joint_product(&job->layer->q_a, arena.columns[Q_LATENT], job->n, start, begin, end);
 }
 
 static void query_up(const LatentJob *job, int start, int begin, int end) {
-    joint_product(&job->layer->q, job->q, job->n, start, begin, end);
+    joint_product(&job->layer->q, arena.columns[Q], job->n, start, begin, end);
 }
 
 static void quantize_query_latent(const Layer *layer, Token *token) {
@@ -50,12 +43,12 @@ static void quantize_query_latent(const Layer *layer, Token *token) {
 #else
 enum { Q_DOWN_ROWS = Q_DIM, Q_UP_ROWS = 0 };
 
-static void set_query_columns(LatentJob *job) {
-    SET_COLUMNS(job->q, job->n, input, q);
+static void set_query_columns(int n) {
+    SET_COLUMNS(Q, n, input, q);
 }
 
 static void query_down(const LatentJob *job, int start, int begin, int end) {
-    joint_product(&job->layer->q, job->q, job->n, start, begin, end);
+    joint_product(&job->layer->q, arena.columns[Q], job->n, start, begin, end);
 }
 
 static void query_up(const LatentJob *job, int start, int begin, int end) {
@@ -74,8 +67,8 @@ static void quantize_query_latent(const Layer *layer, Token *token) {
 static void down_panels(void *argument, int begin, int end) {
     const LatentJob *job = argument;
     int k_rope = panels_of(MODEL_KV_RANK);
-    joint_product(&job->layer->kv_a, job->kv_latent, job->n, 0, begin, end);
-    joint_product(&job->layer->k_rope, job->k_rope, job->n, k_rope, begin, end);
+    joint_product(&job->layer->kv_a, arena.columns[KV_LATENT], job->n, 0, begin, end);
+    joint_product(&job->layer->k_rope, arena.columns[K_ROPE], job->n, k_rope, begin, end);
     query_down(job, k_rope + panels_of(MODEL_ROTARY_DIM), begin, end);
 }
 
@@ -91,8 +84,8 @@ static void quantize_latents(void *argument, int begin, int end) {
 static void up_panels(void *argument, int begin, int end) {
     const LatentJob *job = argument;
     int v = panels_of(MODEL_N_HEADS * STILL_DIM);
-    joint_product(&job->layer->k, job->k_still, job->n, 0, begin, end);
-    joint_product(&job->layer->v, job->v, job->n, v, begin, end);
+    joint_product(&job->layer->k, arena.columns[K_STILL], job->n, 0, begin, end);
+    joint_product(&job->layer->v, arena.columns[V], job->n, v, begin, end);
     query_up(job, v + panels_of(V_DIM), begin, end);
 }
 
@@ -106,14 +99,12 @@ static void assemble_keys(Token *token) {
 }
 
 void project_qkv(const Layer *layer, int n) {
-    LatentJob job;
-    job.layer = layer;
-    job.n = n;
-    SET_COLUMNS(job.kv_latent, n, input, kv_latent);
-    SET_COLUMNS(job.k_rope, n, input, k_rope);
-    SET_COLUMNS(job.k_still, n, kv_quantized, k_still);
-    SET_COLUMNS(job.v, n, kv_quantized, v);
-    set_query_columns(&job);
+    LatentJob job = {layer, n};
+    SET_COLUMNS(KV_LATENT, n, input, kv_latent);
+    SET_COLUMNS(K_ROPE, n, input, k_rope);
+    SET_COLUMNS(K_STILL, n, kv_quantized, k_still);
+    SET_COLUMNS(V, n, kv_quantized, v);
+    set_query_columns(n);
     threads_run(down_panels, &job, panels_of(MODEL_KV_RANK) + panels_of(MODEL_ROTARY_DIM) + panels_of(Q_DOWN_ROWS));
     threads_run(quantize_latents, &job, n);
     threads_run(up_panels, &job, panels_of(MODEL_N_HEADS * STILL_DIM) + panels_of(V_DIM) + panels_of(Q_UP_ROWS));

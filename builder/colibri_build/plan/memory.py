@@ -25,7 +25,7 @@ _TEXT_POSITION_BYTES, _LONG_CONTEXT = 16, 4095  # of changed text; in a shorter 
 _RECORD_BYTES, _RECORD_RANKS, _LEAST_RECORDS = 16, 4, 256  # of the ring of a debug build
 _TOKEN_BYTES = 128  # longest token that the estimate reckons with
 _TOKEN_HEAD_BYTES = 8  # position and status of the runtime's Token
-_GROUP_BYTES, _COLUMN_BYTES = 12, 16  # sizeof(ExpertGroup) and sizeof(Column) of the runtime
+_GROUP_BYTES, _COLUMN_BYTES, _JOB_MATRICES = 12, 16, 6  # sizeof(ExpertGroup) and sizeof(Column) of the runtime
 _BATCH_SHARE, _BATCH_STEP, _MOST_DEFAULT_BATCH = 0.03, 4, 32  # of default_prefill_batch
 
 
@@ -38,7 +38,10 @@ def arena_items(config: ModelConfig, options: BuildOptions, group_size: int) -> 
     """Members of the runtime's Arena with their aligned sizes: (what, bytes)."""
     batch, choices = options.batch, options.batch * config.top_k
     token = token_bytes(config, group_size)
-    items = [(f"{batch} prompt tokens at once x {token} B", batch * token)]
+    items = [
+        (f"{batch} prompt tokens at once x {token} B", batch * token),
+        ("their columns", align(_JOB_MATRICES * _COLUMN_BYTES * batch, CACHE_LINE)),
+    ]
     if config.n_expert_layers:
         groups = min(config.n_experts, choices)
         by_expert = align(4 + _GROUP_BYTES * groups, 8) + 3 * _COLUMN_BYTES * choices
