@@ -48,6 +48,8 @@ FILE_STAGES = {
     "experts": ("expert matrices", "expert sums"),
     "dense": ("dense and shared matrices", "dense and shared matrices"),
     "ffn": ("expert matrices", "residual sums"),
+    "groups": ("expert matrices", "expert sums"),
+    "head": ("head matrix", "head"),
     "decoder": ("head matrix", "head"),
     "embedding": ("embedding", "embedding"),
     "router": ("router", "router"),
