@@ -260,7 +260,7 @@ def test_an_interrupt_while_the_program_loads_shows_no_traceback(number: signal.
         "import os, sys, colibri_build.__main__ as entry\n"
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
-        "        if name == 'numpy': os.kill(os.getpid(), int(sys.argv[1]))\n"
+        "        if name == 'rich_click': os.kill(os.getpid(), int(sys.argv[1]))\n"
         "sys.meta_path.insert(0, Finder())\n"
         "entry.main()\n"
     )

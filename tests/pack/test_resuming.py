@@ -34,12 +34,14 @@ Clean = tuple[dict[str, bytes], QuantizeReport]
 DYING = """
 import os, signal, sys
 from pathlib import Path
+from colibri_build import model_source
 from colibri_build.model_source import quantize_checkpoint
 from colibri_build.pack import journal
 from colibri_build.pack.writer import FolderWriter
 from colibri_build.requests import QuantizeChoices
 
 checkpoint, out, method, calibration, at, how = sys.argv[1:]
+model_source.code_digest = lambda: "this state"
 real, count = journal._write_all, 0
 
 def write(descriptor, data, offset):
@@ -77,6 +79,12 @@ class Told(Events):
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program is the same in all processes, even if somebody works on it while the tests run."""
+    monkeypatch.setattr(model_source, "code_digest", lambda: "this state")
 
 
 @pytest.fixture(scope="module")
