@@ -2,8 +2,8 @@
 
     python benchmarks/kernel_cycles.py [--json FILE]
 
-The longest run of multiplications without a branch is cut out of each kernel's assembly code and simulated as if it were
-repeated for ever with every load in the first-level cache. Needs aarch64-linux-gnu-gcc and the package llvm.
+The innermost loop, or where that is unrolled the longest run of multiplications without a branch, is cut out of each kernel's
+assembly code and simulated as if it were repeated for ever with every load in the first-level cache. Needs aarch64-linux-gnu-gcc and the package llvm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ BOARDS = {"cortex-a53": "cortex-a53", "tda4vm": "cortex-a72"}  # and the CPU tha
 KERNELS = ("matvec_w4", "matmul_w4")
 ITERATIONS = 100
 IN_ORDER_LOSS = 1.1  # a block that takes this much longer than its busiest unit waits for results
-_BRANCH = re.compile(r"\t(?:b|b\.\w+|cbn?z|tbn?z|ret|bl|br|blr)\b")
+_CONDITION = "eq|ne|cs|hs|cc|lo|mi|pl|vs|vc|hi|ls|ge|lt|gt|le"
+_BRANCH = re.compile(rf"\t(?:b(?:\.?(?:{_CONDITION}))?|cbn?z|tbn?z|ret|bl|br|blr)\b")
 # Widening products of bytes: 8 in one instruction.
 _MULTIPLICATION = re.compile(r"\tsm(?:ul|la)l2?\tv\d+\.8h")
 PRODUCTS = 8
@@ -90,14 +91,23 @@ def assembly(board_name: str, bits: int, kernel: str) -> str:
 
 
 def inner_block(text: str) -> list[str]:
-    """The run of instructions between labels and branches with the most multiplications."""
-    blocks: list[list[str]] = [[]]
+    """The loop without other branches that has the most multiplications; where none has any, the run between branches."""
+    runs: list[list[str]] = [[]]
+    loops: list[list[str]] = []
+    label = ""
     for line in text.splitlines():
-        if _BRANCH.match(line) or (line and not line[0].isspace()):
-            blocks.append([])
+        if _BRANCH.match(line):
+            if label and line.split()[-1] == label:
+                loops.append(runs[-1])
+            runs.append([])
+            label = ""
+        elif line and not line[0].isspace():
+            runs.append([])
+            label = line.rstrip(":")
         elif re.match(r"\t[a-z]", line):
-            blocks[-1].append(line)
-    return max(blocks, key=multiplications)
+            runs[-1].append(line)
+    best = max(loops, key=multiplications, default=[])
+    return best if multiplications(best) else max(runs, key=multiplications)
 
 
 def multiplications(block: Sequence[str]) -> int:

@@ -22,28 +22,24 @@ ALWAYS_INLINE Codes load_codes(const uint8_t *granule) {
     return (Codes){vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15))), vreinterpretq_s8_u8(vshrq_n_u8(bytes, 4))};
 }
 
-/* sums + the products of 32 codes with the 32 inputs (front, back) of one plane. */
-ALWAYS_INLINE int16x8_t add_products(int16x8_t sums, Codes codes, int8x16_t front, int8x16_t back) {
-    sums = vmlal_s8(sums, vget_low_s8(codes.front), vget_low_s8(front));
-    sums = vmlal_high_s8(sums, codes.front, front);
-    sums = vmlal_s8(sums, vget_low_s8(codes.back), vget_low_s8(back));
-    return vmlal_high_s8(sums, codes.back, back);
-}
-
-/* As add_products, from zero. */
-ALWAYS_INLINE int16x8_t first_products(Codes codes, int8x16_t front, int8x16_t back) {
-    int16x8_t sums = vmull_s8(vget_low_s8(codes.front), vget_low_s8(front));
-    sums = vmlal_high_s8(sums, codes.front, front);
-    sums = vmlal_s8(sums, vget_low_s8(codes.back), vget_low_s8(back));
-    return vmlal_high_s8(sums, codes.back, back);
-}
-
 #if MODEL_ACTIVATION_BITS == 16
+/* sums (first: zero) + the products of the first 8 codes with the first 8 inputs. */
+ALWAYS_INLINE int16x8_t add_low(int16x8_t sums, int8x16_t codes, int8x16_t inputs, int first) {
+    return first ? vmull_s8(vget_low_s8(codes), vget_low_s8(inputs))
+                 : vmlal_s8(sums, vget_low_s8(codes), vget_low_s8(inputs));
+}
+
 /* Partial sums of 4 rows, one register a row and plane. */
 typedef struct {
     int16x8_t high[HALF_ROWS];
     int16x8_t low[HALF_ROWS];
 } HalfSums;
+
+/* Instructions behind this stay behind it: in the order below a core that executes in order waits for no sum. */
+ALWAYS_INLINE void keep_order(HalfSums *sums) {
+    for (int row = 0; row < HALF_ROWS; row++)
+        __asm__ volatile("" : "+w"(sums->high[row]), "+w"(sums->low[row]));
+}
 
 /* Adds the products of one block (first: starts with them); codes: granule of the first of the 4 rows. */
 ALWAYS_INLINE void multiply_block(HalfSums *sums, const uint8_t *codes, const int8_t *high, const int8_t *low,
@@ -52,12 +48,27 @@ ALWAYS_INLINE void multiply_block(HalfSums *sums, const uint8_t *codes, const in
     const int8x16_t high_back = vld1q_s8(high + 16);
     const int8x16_t low_front = vld1q_s8(low);
     const int8x16_t low_back = vld1q_s8(low + 16);
+    Codes c[HALF_ROWS];
+    for (int row = 0; row < HALF_ROWS; row++)
+        c[row] = load_codes(codes + 32 * row);
     for (int row = 0; row < HALF_ROWS; row++) {
-        const Codes c = load_codes(codes + 32 * row);
-        sums->high[row] =
-            first ? first_products(c, high_front, high_back) : add_products(sums->high[row], c, high_front, high_back);
-        sums->low[row] =
-            first ? first_products(c, low_front, low_back) : add_products(sums->low[row], c, low_front, low_back);
+        sums->high[row] = add_low(sums->high[row], c[row].front, high_front, first);
+        sums->low[row] = add_low(sums->low[row], c[row].front, low_front, first);
+    }
+    keep_order(sums);
+    for (int row = 0; row < HALF_ROWS; row++) {
+        sums->high[row] = vmlal_high_s8(sums->high[row], c[row].front, high_front);
+        sums->low[row] = vmlal_high_s8(sums->low[row], c[row].front, low_front);
+    }
+    keep_order(sums);
+    for (int row = 0; row < HALF_ROWS; row++) {
+        sums->high[row] = add_low(sums->high[row], c[row].back, high_back, 0);
+        sums->low[row] = add_low(sums->low[row], c[row].back, low_back, 0);
+    }
+    keep_order(sums);
+    for (int row = 0; row < HALF_ROWS; row++) {
+        sums->high[row] = vmlal_high_s8(sums->high[row], c[row].back, high_back);
+        sums->low[row] = vmlal_high_s8(sums->low[row], c[row].back, low_back);
     }
 }
 
@@ -92,6 +103,22 @@ ALWAYS_INLINE PanelSums add_group(PanelSums y, const uint8_t *codes, const uint8
     return y;
 }
 #else
+/* sums + the products of 32 codes with the 32 inputs (front, back) of one plane. */
+ALWAYS_INLINE int16x8_t add_products(int16x8_t sums, Codes codes, int8x16_t front, int8x16_t back) {
+    sums = vmlal_s8(sums, vget_low_s8(codes.front), vget_low_s8(front));
+    sums = vmlal_high_s8(sums, codes.front, front);
+    sums = vmlal_s8(sums, vget_low_s8(codes.back), vget_low_s8(back));
+    return vmlal_high_s8(sums, codes.back, back);
+}
+
+/* As add_products, from zero. */
+ALWAYS_INLINE int16x8_t first_products(Codes codes, int8x16_t front, int8x16_t back) {
+    int16x8_t sums = vmull_s8(vget_low_s8(codes.front), vget_low_s8(front));
+    sums = vmlal_high_s8(sums, codes.front, front);
+    sums = vmlal_s8(sums, vget_low_s8(codes.back), vget_low_s8(back));
+    return vmlal_high_s8(sums, codes.back, back);
+}
+
 /* Partial sums of the 8 rows of a panel, one register a row. */
 typedef struct {
     int16x8_t rows[PANEL_ROWS];
