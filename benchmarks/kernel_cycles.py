@@ -2,8 +2,9 @@
 
     python benchmarks/kernel_cycles.py [--json FILE]
 
-The innermost loop, or where that is unrolled the longest run of multiplications without a branch, is cut out of each kernel's
-assembly code and simulated as if it were repeated for ever with every load in the first-level cache. Needs aarch64-linux-gnu-gcc and the package llvm.
+The innermost loop, or where that is unrolled the longest run of multiplications without a branch, is cut out of each
+kernel's assembly code and simulated as if it were repeated for ever with every load in the first-level cache.
+Needs aarch64-linux-gnu-gcc and the package llvm.
 """
 
 from __future__ import annotations
