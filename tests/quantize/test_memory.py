@@ -21,12 +21,14 @@ MIB = 1 << 20
 
 # Quantizes within so much anonymous memory above what the interpreter and its libraries hold once they are loaded.
 WITHIN = """
-import resource, sys
+import os, resource, sys, threading
 from pathlib import Path
 from colibri_build.checkpoint.reader import read_checkpoint
 from colibri_build.model_source import quantize_checkpoint
 from colibri_build.requests import QuantizeChoices
 
+os.cpu_count = lambda: 2
+threading.stack_size(1 << 20)  # the limit counts what a stack may become
 held = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData")) * 1024
 limit = held + int(sys.argv[3])
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -88,10 +90,10 @@ def test_awq_holds_no_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_checkpoint_larger_than_the_memory_is_quantized(tmp_path: Path) -> None:
-    """4 times what the process may hold above its start, 8 times as float32."""
+    """4 times what the process may hold above its start, 8 times as float32; a sixth of that is the tokenizer's."""
     sizes = {"hidden_size": 1024, "intermediate_size": 1024, "num_local_experts": 16, "num_hidden_layers": 2}
     checkpoint, total, _ = sparse_checkpoint(tmp_path / "checkpoint", "BF16", vocab_size=301, **sizes)
-    allowed = 48 * MIB
+    allowed = 50 * MIB
     assert total >= 4 * allowed
     arguments = [str(checkpoint), str(tmp_path / "model"), str(allowed)]
     done = subprocess.run([sys.executable, "-c", WITHIN, *arguments], capture_output=True, text=True, check=False)

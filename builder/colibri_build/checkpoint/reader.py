@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 from colibri_build.artifacts import Model, ModelConfig
 from colibri_build.checkpoint.config_keys import ConfigKeys
@@ -31,10 +34,11 @@ def read_checkpoint(path: Path) -> Model:
     family, config = read_model_config(source)
     quantization = read_quantization(source.values, source.where, family.quant_methods)
     found = join_parts(source.read_tensors(), quantization)
-    tensors = select_tensors(family.arrange(found), config, family)
-    tokenizer = read_tokenizer_bytes(source.read_tokenizer_json(), config.vocab_size)
-    digest = digest_files(source.files())
-    return Model(config, tensors, tokenizer, source.name, digest, tensors.packed(), source.read_chat())
+    with _digest_beside(source.files()) as digest:
+        tensors = select_tensors(family.arrange(found), config, family)
+        tokenizer = read_tokenizer_bytes(source.read_tokenizer_json(), config.vocab_size)
+        chat = source.read_chat()
+        return Model(config, tensors, tokenizer, source.name, digest.result(), tensors.packed(), chat)
 
 
 def read_model_config(source: Source) -> tuple[Family, ModelConfig]:
@@ -73,12 +77,24 @@ def _check_ids(config: ModelConfig, where: str) -> None:
             )
 
 
-def digest_files(paths: Iterable[Path]) -> str:
-    """SHA-256 over names, sizes and contents, in order of name."""
+@contextmanager
+def _digest_beside(paths: Iterable[Path]) -> Iterator[Future[str]]:
+    """Compute `digest_files` while the caller does something else; an error of the caller ends it."""
+    is_needless = Event()
+    with ThreadPoolExecutor(1) as executor:
+        try:
+            yield executor.submit(digest_files, tuple(paths), is_needless)
+        except BaseException:
+            is_needless.set()
+            raise
+
+
+def digest_files(paths: Iterable[Path], is_needless: Event | None = None) -> str:
+    """SHA-256 over names, sizes and contents, in order of name. Gives up once `is_needless` is set."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(os.fsencode(path.name) + f"\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
-            while block := file.read(1 << 20):
+            while (block := file.read(1 << 20)) and not (is_needless and is_needless.is_set()):
                 digest.update(block)
     return digest.hexdigest()

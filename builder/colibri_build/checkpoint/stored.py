@@ -15,6 +15,7 @@ from colibri_build.artifacts import F32, GroupCodes
 
 Index = tuple[int | slice | NDArray[np.int64], ...]  # picks experts and rows, never inputs
 
+_PIECE = 1 << 20  # values that are looked at, at a time, by each thread
 PLAIN_DTYPES = ("F32", "F16", "BF16")
 # How the values are mapped. bfloat16 is the upper half of a float32, and NumPy has no type for it.
 MAPPED: dict[str, str] = {"F32": "<f4", "F16": "<f2", "BF16": "<u2"}
@@ -108,9 +109,9 @@ class RawTensor(StoredTensor):
         return np.array(values, np.float32)
 
     def non_finite(self) -> tuple[int, tuple[int, ...]] | None:
-        """Reads the file in pieces of 4M values."""
+        """Reads the file in pieces."""
         flat = self.mapped().reshape(-1)
-        starts = range(0, flat.size, 1 << 22)
+        starts = range(0, flat.size, _PIECE)
         return count_bad(
-            ((start, bad_numbers(flat[start : start + (1 << 22)], self.dtype)) for start in starts), self.shape
+            ((start, bad_numbers(flat[start : start + _PIECE], self.dtype)) for start in starts), self.shape
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -74,8 +76,9 @@ def select_tensors(found: Mapping[str, StoredTensor], config: ModelConfig, famil
     expected = {place.name: place.shape for place in wanted.values()}
     _refuse_missing(expected, found)
     _refuse_unexpected(expected, found, config, family)
-    for name, shape in expected.items():
-        _check_tensor(found[name], shape)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as executor:
+        for _ in executor.map(lambda name: _check_tensor(found[name], expected[name]), expected):
+            pass  # the first fault in this order is the one that is told
     if config.tied_embeddings:
         _check_tied_head(found)
     return CheckpointTensors({name: (found[place.name], place.index) for name, place in wanted.items()})
