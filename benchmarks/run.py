@@ -26,7 +26,10 @@ from suite.steps import STEPS, Step  # noqa: E402
 
 
 def main() -> int:
-    """Exit code 0; 1 where a step failed, which is said on standard error and leaves its old figures."""
+    """Exit code 0; 1 where a step failed or a count is above its limit, which is said on standard error.
+
+    A step that fails leaves its old figures.
+    """
     options = parse()
     results = read_results()
     failed = 0
@@ -85,8 +88,17 @@ def measure(step: Step, letters: list[str], effort: Effort, results: Json) -> in
             print(f"{step.name} {letter}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
         write_json(RESULTS / RESULTS_JSON, results)
+        for text in exceeded(figures[letter]):
+            failed += 1
+            print(f"{step.name} {letter}: {text}", file=sys.stderr, flush=True)
         print(f"{step.name:14} {letter:4} {time.monotonic() - begin:7.1f} s", flush=True)
     return failed
+
+
+def exceeded(figures: Json) -> list[str]:
+    """The last lines of programs that ended with another exit code than 0: a count above its limit, or a fault."""
+    found = [part for part in (figures, *figures.values()) if isinstance(part, dict) and "exit_code" in part]
+    return ["\n".join(part["text"].splitlines()[-5:]) for part in found if part["exit_code"] != 0]
 
 
 def publish(results: Json) -> None:

@@ -137,7 +137,7 @@ def busy_neighbour() -> Iterator[None]:
 
 def neighbour(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
     """Decoding, quiet and with a busy core: {"1": {"quiet": {name: rows}, "busy": {name: rows}}, "2": ...}."""
-    tokens = model.bench_tokens * (1 if effort.quick else 2)
+    tokens = max(model.bench_tokens, 128)  # of fewer p99 would be the maximum
     found: Json = {}
     for threads in THREADS:
         rows: Json = {"quiet": {}, "busy": {}}
