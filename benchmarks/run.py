@@ -19,10 +19,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "tokenizer")]
 
+from suite.machine import describe  # noqa: E402
 from suite.models import MODELS  # noqa: E402 (found through the path above)
 from suite.places import FULL_ROUNDS, QUICK_ROUNDS, RESULTS, Effort, Json, write_json  # noqa: E402
+from suite.plots import write_plots  # noqa: E402
 from suite.report import RESULTS_JSON, write_report  # noqa: E402
 from suite.steps import STEPS, Step  # noqa: E402
+
+NOTHING: Json = {"figures": {}, "machine": {}, "rounds": 0, "trials": []}
 
 
 def main() -> int:
@@ -38,7 +42,7 @@ def main() -> int:
         letters = options.model.split(",") if options.model else list(MODELS)
         for step in chosen_steps(options.only, large=options.large):
             failed += measure(step, letters, effort, results)
-        results |= {"effort": {"rounds": effort.rounds, "quick": effort.quick}}
+        results |= {"rounds": effort.rounds, "machine": describe()}
     publish(results)
     return 1 if failed else 0
 
@@ -71,7 +75,7 @@ def chosen_steps(only: str | None, *, large: bool) -> list[Step]:
 def read_results() -> Json:
     """What an earlier run found."""
     path = RESULTS / RESULTS_JSON
-    found: Json = json.loads(path.read_text()) if path.is_file() else {"figures": {}}
+    found: Json = json.loads(path.read_text()) if path.is_file() else dict(NOTHING)
     return found
 
 
@@ -87,6 +91,8 @@ def measure(step: Step, letters: list[str], effort: Effort, results: Json) -> in
             failed += 1
             print(f"{step.name} {letter}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
+        trials = set(results["trials"]) - {f"{step.name} {letter}"}
+        results["trials"] = sorted(trials | {f"{step.name} {letter}"} if effort.quick else trials)
         write_json(RESULTS / RESULTS_JSON, results)
         for text in exceeded(figures[letter]):
             failed += 1
@@ -103,11 +109,6 @@ def exceeded(figures: Json) -> list[str]:
 
 def publish(results: Json) -> None:
     """results.json, plots and page."""
-    from suite.machine import describe
-    from suite.plots import write_plots
-
-    results["machine"] = describe()
-    results.setdefault("effort", {"rounds": 0, "quick": True})
     results["plots"] = write_plots(results)
     write_json(RESULTS / RESULTS_JSON, results)
     write_report()

@@ -30,7 +30,7 @@ def page(results: Json, notes: Json) -> str:
         "Made by `make bench`; what each figure is and how it is measured: [performance](../../docs/performance.md).",
         "",
     ]
-    lines += _machine(results["machine"], results["effort"])
+    lines += _machine(results)
     lines += ["## Targets", "", *_targets(figures, notes)]
     for title, plot, body in _sections(figures):
         if body:
@@ -40,10 +40,12 @@ def page(results: Json, notes: Json) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _machine(machine: Json, effort: Json) -> list[str]:
-    rows = [[name.replace("_", " "), str(value)] for name, value in sorted(machine.items())]
-    rows.append(["rounds", f"{effort['rounds']}{' (--quick: a trial, no result)' if effort['quick'] else ''}"])
-    return tables.table(("measured with", ""), rows)
+def _machine(results: Json) -> list[str]:
+    rows = [[name.replace("_", " "), str(value)] for name, value in sorted(results["machine"].items())]
+    rows.append(["rounds", str(results["rounds"])])
+    if results["trials"]:
+        rows.append(["measured with --quick, a trial and no result", ", ".join(results["trials"])])
+    return tables.table(("measured with", ""), rows, numbers=False)
 
 
 def _targets(figures: Json, notes: Json) -> list[str]:
@@ -56,7 +58,7 @@ def _targets(figures: Json, notes: Json) -> list[str]:
     rows = [
         [v.text, v.wanted, v.found, v.state if v.state != UNKNOWN else UNKNOWN, notes.get(v.name, "")] for v in verdicts
     ]
-    return [f"{summary}.", "", *tables.table(("target", "wanted", "found", "", "why"), rows)]
+    return [f"{summary}.", "", *tables.table(("target", "wanted", "found", "", "why"), rows, numbers=False)]
 
 
 def _sections(figures: Json) -> list[tuple[str, str, list[str]]]:

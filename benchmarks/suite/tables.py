@@ -9,11 +9,12 @@ from suite.places import Json
 from suite.targets import peer_names, per_token
 
 MIB = 2**20
+KINDS = ("as stored", "repacked")  # llama.cpp's ways to load
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Markdown; the first column is text, the others are numbers."""
-    lines = [f"| {' | '.join(header)} |", f"| --- |{' ---: |' * (len(header) - 1)}"]
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> list[str]:
+    """Markdown; the first column is text, and the others, too, unless they are numbers."""
+    lines = [f"| {' | '.join(header)} |", f"| --- |{(' ---: |' if numbers else ' --- |') * (len(header) - 1)}"]
     return [*lines, *(f"| {' | '.join(row)} |" for row in rows), ""]
 
 
@@ -115,11 +116,14 @@ def startup(figures: Json) -> list[str]:
     """From exec to the first token."""
     rows = []
     for letter, found in figures.get("startup", {}).items():
+        peers = {kind: [name for name in peer_names(found["warm"]) if name.endswith(kind)] for kind in KINDS}
+        better = [best(found["warm"], "first_us", names, least=True) for names in peers.values() if names]
         for name, warm in found["warm"].items():
             cold = found["cold"][name]
             numbers = [f"{middle(runs, 'first_us') / 1000:.1f}" for runs in (warm, cold)]
-            rows.append([f"{letter}, {name}", *numbers])
-    return table(("model, engine", "warm ms", "cold ms"), rows)
+            ratios = [ratio_text(paired(found["warm"], "first_us", name, other)) for other in better]
+            rows.append([f"{letter}, {name}", *numbers, *ratios])
+    return table(("model, engine", "warm ms", "cold ms", *(f"warm against {kind}" for kind in KINDS)), rows)
 
 
 def faults(figures: Json) -> list[str]:

@@ -44,7 +44,8 @@ def results() -> dict[str, Any]:
     found = {"engines": engines(30, 20), "bandwidth": [1e9, 2e9], "weight_bytes": dict.fromkeys(engines(1, 1), 10**7)}
     return {
         "machine": {"cpu": "a CPU", "cores": 2},
-        "effort": {"rounds": 3, "quick": False},
+        "rounds": 3,
+        "trials": [],
         "plots": ["decode.svg"],
         "figures": {"decode": {"a": {"1": found}}},
     }
@@ -110,8 +111,9 @@ def test_the_page_depends_on_its_files_alone(results: dict[str, Any], tmp_path: 
 
 
 def test_a_trial_is_called_one(results: dict[str, Any]) -> None:
-    results["effort"] = {"rounds": 3, "quick": True}
-    assert "a trial, no result" in report.page(results, {})
+    assert "no result" not in report.page(results, {})
+    results["trials"] = ["decode a"]
+    assert "| measured with --quick, a trial and no result | decode a |" in report.page(results, {})
 
 
 @pytest.mark.parametrize("percent", [9.5, 10.5])
