@@ -33,6 +33,7 @@ BOARDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 OPTIONS = BuildOptions(context=32, max_threads=2, prefill_batch=8)
 _FLAGS = "-std=c11 -D_POSIX_C_SOURCE=200809L -O1 -ffp-contract=off -fno-math-errno".split()
 _FLAGS += "-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror".split()
+_FLAGS += ["-DTHREADS_LEAST_JOB_NS=0"]  # the jobs of small models are divided, too
 _MARCH = {"x86-64-v3": "-march=x86-64-v3", "cortex-a53": "-march=armv8-a+crc", "tda4vm": "-mcpu=cortex-a72"}
 
 
