@@ -38,7 +38,7 @@ HOOKED = {f"runtime_c/{name}" for name in ("app", "model", "port", "serve", "tra
 
 
 def options(debug: tuple[str, ...]) -> BuildOptions:
-    return BuildOptions(CONTEXT, MAX_THREADS, debug=debug)
+    return BuildOptions(CONTEXT, MAX_THREADS, debug=debug, prefill_batch=4)
 
 
 @dataclass(frozen=True)
