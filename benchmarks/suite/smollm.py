@@ -63,7 +63,7 @@ class SmolLm:
     def dense(self) -> Checkpoint:
         """The published model, a llama."""
         config = self._config()
-        for key in ("num_local_experts", "num_experts_per_tok"):
+        for key in ("num_local_experts", "num_experts_per_tok", "sliding_window"):
             config.pop(key)
         config |= {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
         tensors = [
