@@ -46,7 +46,10 @@ def folded(model: Model, options: QuantizeOptions) -> tuple[dict[str, F32], list
     return tensors, plans
 
 
-@pytest.mark.parametrize("changes", [{}, {"n_kv_heads": 1}, {"n_kv_heads": 4}, {"tied_embeddings": True}])
+SHARED = {"shared_hidden_dim": 24, "shared_gate": True}  # their up takes two scales
+
+
+@pytest.mark.parametrize("changes", [{}, {"n_kv_heads": 1}, {"n_kv_heads": 4}, {"tied_embeddings": True}, SHARED])
 def test_folding_does_not_change_the_function(changes: dict[str, Any]) -> None:
     """A scale folded into the wrong tensor, row or head would be a broken model."""
     model = outlier_model() if not changes else small_model(seed=7, **changes)

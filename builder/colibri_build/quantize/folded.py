@@ -11,36 +11,31 @@ from colibri_build.errors import QuantizeError
 
 
 class FoldedWeights(Mapping[str, F32]):
-    """By short name; each access calls `load`, whose array is its own, and applies what was folded so far.
+    """By short name; each access calls `load`, whose array is its own, and applies what was folded so far, in that order.
 
-    Of one tensor, columns are multiplied before rows are divided. Raises QuantizeError where a folded value overflows.
+    Raises QuantizeError where a folded value overflows.
     """
 
     def __init__(self, names: Iterable[str], load: Callable[[str], F32], prefix: str) -> None:
         self._names = dict.fromkeys(names)
         self._load, self._prefix = load, prefix  # prefix: of names in messages
-        self._factors: dict[str, F32] = {}
-        self._divisors: dict[str, F32] = {}
+        self._folds: dict[str, list[tuple[np.ufunc, F32]]] = {}
 
     def multiply_columns(self, name: str, factors: F32) -> None:
         """Multiply the columns of a matrix with `factors` [inputs]."""
-        assert name not in self._factors and name not in self._divisors
-        self._factors[name] = factors
+        self._folds.setdefault(name, []).append((np.multiply, factors))
 
     def divide(self, name: str, divisors: F32) -> None:
         """Divide the rows of a matrix, or the elements of a vector, by `divisors`."""
-        assert name not in self._divisors
-        self._divisors[name] = divisors
+        self._folds.setdefault(name, []).append((np.divide, divisors))
 
     def __getitem__(self, name: str) -> F32:
-        values = self._load(name)
-        factors, divisors = self._factors.get(name), self._divisors.get(name)
+        values, folds = self._load(name), self._folds.get(name, [])
         with np.errstate(over="ignore"):  # reported below
-            if factors is not None:
-                values *= factors
-            if divisors is not None:
-                values /= divisors if values.ndim == 1 else divisors[:, None]
-        if not (factors is None and divisors is None) and not np.all(np.isfinite(values)):
+            for fold, numbers in folds:
+                is_of_rows = fold is np.divide and values.ndim > 1
+                fold(values, numbers[:, None] if is_of_rows else numbers, out=values)
+        if folds and not np.all(np.isfinite(values)):
             raise QuantizeError(f"{self._prefix}{name}: folding the AWQ scales overflows float32", hint="--method rtn")
         return values
 
