@@ -16,6 +16,7 @@ from colibri_build.pack.reader import load_quantized
 from colibri_build.pack.writer import write_model_folder
 from colibri_build.quantize.engine import quantize_model
 from colibri_build.quantize.options import QuantizeOptions
+from colibri_build.reference import matrix
 from colibri_build.reference.model import ReferenceModel
 from support.features import feature_model
 from support.model_folder_decoder import decode_folder
@@ -41,6 +42,17 @@ def test_the_reference_is_what_the_documents_say(
     written = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
     plain = PlainModel(written["model"], written["group_size"], decode_folder(folder.path), bits)
     _compare(reference, plain)
+
+
+def test_large_matrices_are_multiplied_run_by_run_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Widened as a whole, a head of 150,000 tokens would take gigabytes."""
+    monkeypatch.setattr(matrix, "_CACHED_CODES", 200)
+    folder = write_model_folder(feature_model("phimoe"), tmp_path / "folder")
+    written = json.loads((folder.path / "config.json").read_text(encoding="utf-8"))
+    plain = PlainModel(written["model"], written["group_size"], decode_folder(folder.path), 16)
+    _compare(ReferenceModel(load_quantized(folder, read_tokenizer_bytes)), plain)
 
 
 @pytest.mark.parametrize("name", ["phimoe", "sparse-mixer", "gpt-oss"])

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from colibri_build.artifacts import F32, Format, QuantizedModel, QuantizedTensor
 from colibri_build.reference.numbers import dot, pad_to_groups, quantize_activation
 
-# Codes less zero points of a matrix are held as float32 while it is smaller than this; larger ones are widened each time.
+# Codes less zero points of a matrix are held as float32 while it is smaller than this; larger ones are widened each time,
+# so many at once.
 _CACHED_CODES = 1 << 25
 _MOST_BYTES = 1 << 30  # of matrices that are kept
 _LOW = 256  # an activation's code is high * _LOW + low, both within -128..127
@@ -37,27 +38,30 @@ class ReferenceMatrix:
             assert self._tensor is not None
             return dot(self._tensor.codes.astype(np.float32), x[None, :])
         activation = quantize_activation(x, self._group_size, activation_bits)
-        products = _exact_products(self._weights(), activation.codes)
         y = np.zeros(self._scales.shape[1], np.float32)
-        for g, product in enumerate(products):
+        for g, product in enumerate(self._products(activation.codes)):
             y = y + product * (self._scales[g] * activation.scales[g])
         return y
 
-    def _weights(self) -> F32:
-        """Codes less zero points [n_groups, rows, group_size], zero past the last column."""
+    def _products(self, codes: NDArray[np.int32]) -> F32:
+        """[n_groups, rows]: of each group, before scales."""
         if self._groups is not None:
-            return self._groups
+            return _exact_products(self._groups, codes)
         assert self._tensor is not None
-        groups = _widened(self._tensor, self._group_size)
+        n_rows, cols = self._tensor.codes.shape
         if self._is_cached:
-            self._groups, self._tensor = groups, None
-        return groups
+            self._groups, self._tensor = _widened(self._tensor, self._group_size, slice(n_rows)), None
+            return _exact_products(self._groups, codes)
+        step = max(1, _CACHED_CODES // cols)
+        runs = (_widened(self._tensor, self._group_size, slice(at, at + step)) for at in range(0, n_rows, step))
+        return np.concatenate([_exact_products(run, codes) for run in runs], axis=1)
 
 
-def _widened(tensor: QuantizedTensor, group_size: int) -> F32:
-    groups = pad_to_groups(tensor.codes, group_size).transpose(1, 0, 2).astype(np.float32, order="C")
+def _widened(tensor: QuantizedTensor, group_size: int, rows: slice) -> F32:
+    """Codes less zero points of some rows, [n_groups, rows, group_size], zero past the last column."""
+    groups = pad_to_groups(tensor.codes[rows], group_size).transpose(1, 0, 2).astype(np.float32, order="C")
     if tensor.zeros is not None:
-        groups -= tensor.zeros.T[:, :, None]
+        groups -= tensor.zeros[rows].T[:, :, None]
         past = groups.shape[0] * group_size - tensor.codes.shape[1]
         groups[-1, :, group_size - past :] = 0
     return groups
