@@ -8,6 +8,7 @@
 #include "app/modes.h"
 #include "app/output.h"
 #include "app/tracing.h"
+#include "port/memory.h"
 #include "sample/sampler.h"
 #include "store/model_tables.h"
 
@@ -178,7 +179,7 @@ static colibri_status decode(int n_tokens, Report *report) {
     report_count_page_faults(&timing->major_faults, &timing->minor_faults);
     timing->major_faults -= major;
     timing->minor_faults -= minor;
-    timing->max_rss_kib = report_max_rss_kib();
+    timing->max_rss_kib = memory_peak_kib();
     summarise_all(timing);
     return COLIBRI_OK;
 }

@@ -21,11 +21,6 @@ void report_count_page_faults(int64_t *major, int64_t *minor) {
     }
 }
 
-int64_t report_max_rss_kib(void) {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss : 0;
-}
-
 void report_init(Report *report) {
     memset(report, 0, sizeof *report);
     report->logits_hash = LOGITS_HASH_START;

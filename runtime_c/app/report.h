@@ -18,7 +18,7 @@ typedef struct {
     int64_t prefill_us;
     int64_t major_faults; /* page faults while the tokens were computed */
     int64_t minor_faults;
-    int64_t max_rss_kib; /* most memory that the process had in RAM */
+    int64_t max_rss_kib; /* memory_peak_kib() */
     int64_t total_us;
     int64_t median_us;
     int64_t p99_us;
@@ -101,9 +101,6 @@ void report_show_page_faults(void);
 
 /* Page faults of this process so far: with a read from the storage, and without. */
 void report_count_page_faults(int64_t *major, int64_t *minor);
-
-/* The most memory that this process had in RAM. */
-int64_t report_max_rss_kib(void);
 
 /* Writes ,"key":value */
 void report_write_integer(Writer *writer, const char *key, int64_t value);

@@ -16,8 +16,8 @@ static const struct {
     {"deadline-ms", ""},
     {"huge-pages", "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, or leave it out for a small model"},
     {"lock-memory", "ulimit -l unlimited, or CAP_IPC_LOCK: setcap cap_ipc_lock+ep colibri_inference"},
-    {"pin", "CPUs of /sys/devices/system/cpu/online that taskset allows"},
-    {"prefault", "--lock-memory"},
+    {"pin", "CPUs of /sys/devices/system/cpu/online, in a container those of its cpuset"},
+    {"prefault", "ulimit -s 8192; if RAM is full, leave it out"},
     {"realtime", "ulimit -r 99, or CAP_SYS_NICE: setcap cap_sys_nice+ep colibri_inference"},
 };
 

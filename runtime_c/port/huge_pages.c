@@ -6,28 +6,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "port/kernel_file.h"
 #include "port/memory.h"
 #include "port/segments.h"
 
-enum { READ_BYTES = 4096, DEFAULT_HUGE_BYTES = 2 << 20 };
+enum { DEFAULT_HUGE_BYTES = 2 << 20 };
 
 #define SETTINGS "/sys/kernel/mm/transparent_hugepage/"
-
-static char text[READ_BYTES];
-
-/* Reads the start of a file of /sys, a number. Returns 0 if there is none. */
-static uint64_t number_in(const char *path) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text) : 0;
-    uint64_t number = 0;
-    for (ssize_t i = 0; i < n && text[i] >= '0' && text[i] <= '9'; i++) {
-        number = number * 10 + (uint64_t)(text[i] - '0');
-    }
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return number;
-}
 
 void memory_allow_huge_pages(void) {
     static const char setting[] = "madvise";
@@ -39,49 +24,15 @@ void memory_allow_huge_pages(void) {
 }
 
 static uintptr_t huge_page_bytes(void) {
-    uint64_t bytes = number_in(SETTINGS "hpage_pmd_size");
+    uint64_t bytes = kernel_file_number(SETTINGS "hpage_pmd_size");
     bool is_power = bytes >= page_bytes() && (bytes & (bytes - 1)) == 0;
     return is_power ? (uintptr_t)bytes : (uintptr_t)DEFAULT_HUGE_BYTES;
 }
 
-/* The sum of all lines "AnonHugePages:   N kB" of a file that is read in pieces. */
-typedef struct {
-    size_t n_matched; /* bytes of the name that the current line has */
-    bool is_other;    /* the line has another name */
-    uint64_t kib;
-    uint64_t sum_kib;
-} SmapsScan;
-
-static void scan(SmapsScan *at, char c) {
-    static const char name[] = "AnonHugePages:";
-    if (c == '\n') {
-        at->sum_kib += at->kib;
-        *at = (SmapsScan){.sum_kib = at->sum_kib};
-    } else if (at->is_other) {
-        return;
-    } else if (at->n_matched < sizeof name - 1) {
-        at->is_other = c != name[at->n_matched];
-        at->n_matched++;
-    } else if (c >= '0' && c <= '9') {
-        at->kib = at->kib * 10 + (uint64_t)(c - '0');
-    }
-}
-
 /* Bytes of this process in anonymous huge pages; -1 where the kernel does not tell. */
 static int64_t huge_bytes_now(void) {
-    SmapsScan at = {0};
-    int fd = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
-    ssize_t n = -1;
-    if (fd < 0) {
-        return -1;
-    }
-    while ((n = read(fd, text, sizeof text)) > 0) {
-        for (ssize_t i = 0; i < n; i++) {
-            scan(&at, text[i]);
-        }
-    }
-    (void)close(fd);
-    return n == 0 ? (int64_t)at.sum_kib * 1024 : -1;
+    int64_t kib = kernel_file_sum_kib("/proc/self/smaps", "AnonHugePages:");
+    return kib < 0 ? -1 : kib * 1024;
 }
 
 /* Where copies are made: one huge page, aligned, anew for each copy since the last one has moved away. */

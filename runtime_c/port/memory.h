@@ -10,8 +10,12 @@
 const char *memory_lock(void);
 
 /* Maps every page of the program, weights and static memory, and the threads' stacks, so that none faults later. Call
- * it once the threads run. Adds the bytes to *n_bytes. */
+ * it once the threads run. Adds the bytes to *n_bytes; after a refusal, those that were mapped before. */
 const char *memory_prefault(int64_t *n_bytes);
+
+/* The most memory that this program had in RAM; 0 where the kernel does not tell. The ru_maxrss of getrusage would
+ * count what the process had before it became this program: that of a large parent. */
+int64_t memory_peak_kib(void);
 
 /* Has the kernel give huge pages to who asks for them: for the init of a system, whose kernel gives none by itself if
  * it has less than 512 MiB. What fails is left out. */

@@ -2,11 +2,11 @@
 
 #include <limits.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "app/lines.h"
 #include "app/modes.h"
 #include "app/options.h"
+#include "port/memory.h"
 #include "serve/job.h"
 #include "serve/pump.h"
 #include "serve/records.h"
@@ -109,10 +109,10 @@ static void on_info(const Request *request) {
 }
 
 static void on_stats(const Request *request) {
-    struct rusage usage;
+    int64_t major = 0;
+    int64_t minor = 0;
     RecordCounts records = records_counts();
-    memset(&usage, 0, sizeof usage);
-    (void)getrusage(RUSAGE_SELF, &usage);
+    report_count_page_faults(&major, &minor);
     begin_reply(REPLY_JSON, request->request);
     write_text(&writer, "{\"uptime_us\":");
     write_integer(&writer, (pump_now() - started_ms) * 1000);
@@ -126,9 +126,9 @@ static void on_stats(const Request *request) {
     put_key("repeated_frames", (int64_t)serve_link.sender.n_repeated);
     put_key("trace_records", records.n_records);
     put_key("trace_dropped", records.n_dropped);
-    put_key("major_faults", usage.ru_majflt);
-    put_key("minor_faults", usage.ru_minflt);
-    put_key("max_rss_kib", usage.ru_maxrss);
+    put_key("major_faults", major);
+    put_key("minor_faults", minor);
+    put_key("max_rss_kib", memory_peak_kib());
     write_text(&writer, "}");
     end_json(request->request);
 }

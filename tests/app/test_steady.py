@@ -127,8 +127,8 @@ def test_a_cpu_that_is_not_there_is_told_and_the_run_goes_on(program: Program) -
     assert run.status["refused"] == {"pin": "Invalid argument"}
     said = [line for line in run.stderr.splitlines() if line.startswith("colibri_inference: ")]
     assert said == [
-        "colibri_inference: --pin was refused: Invalid argument; try CPUs of /sys/devices/system/cpu/online that "
-        "taskset allows"
+        "colibri_inference: --pin was refused: Invalid argument; try CPUs of /sys/devices/system/cpu/online, in a "
+        "container those of its cpuset"
     ]
 
 

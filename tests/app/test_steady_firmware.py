@@ -91,6 +91,21 @@ def test_what_the_system_refuses_is_in_the_status_line_and_the_run_goes_on(firmw
     assert "prefault" in status
 
 
+def test_a_page_that_cannot_be_mapped_is_told_and_does_not_end_the_run(firmwares: dict[str, Firmware]) -> None:
+    """A stack that may not grow by what is prefaulted: touching it would end the program without a status line."""
+    status = firmwares["native"].status("--selftest", "--prefault", before=("prlimit", "--stack=65536:65536", "--"))
+    assert status["refused"] == {"prefault": "Cannot allocate memory"}
+    assert status["logits_hash"] == status["expected_hash"]
+
+
+def test_peak_memory_is_that_of_the_firmware_alone(firmwares: dict[str, Firmware]) -> None:
+    """The kernel's own count of a process begins with what its parent had, here a host program with 64 MiB."""
+    ballast = b"x" * (64 << 20)
+    native = firmwares["native"]
+    peak_kib = native.status("--bench", "2")["bench"]["max_rss_kib"]
+    assert 0 < peak_kib * 1024 < len(ballast) / 4
+
+
 def test_huge_pages_leave_every_bit_as_it_is(firmware: Firmware) -> None:
     status = firmware.status("--selftest", "--huge-pages")
     assert status["logits_hash"] == status["expected_hash"]

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 FLAGS = "-std=c11 -D_POSIX_C_SOURCE=200809L -O2 -Wall -Wextra -Wconversion -Wshadow -Werror -static -pthread".split()
 MIB = 1 << 20
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+PARTS = ("memory", "huge_pages", "kernel_file", "segments", "schedule", "threads")
 BUILDS = {
     "native": (["gcc"], []),
     "clang": (["clang"], []),
@@ -33,7 +34,7 @@ def report(tmp_path: Path, build: str) -> dict[str, Any]:
     (tmp_path / "data.bin").write_bytes(random.Random(1).randbytes(9 * MIB + 123))
     compiler, run = BUILDS[build]
     sources = [ROOT / "tests/port/memory_main.c"]
-    sources += [ROOT / "runtime_c/port" / f"{n}.c" for n in ("memory", "huge_pages", "segments", "schedule", "threads")]
+    sources += [ROOT / "runtime_c/port" / f"{n}.c" for n in PARTS]
     includes = [f"-I{folder}" for folder in (ROOT / "runtime_c", ROOT / "runtime_c/include", tmp_path)]
     program = tmp_path / "memory"
     data = f'-DDATA_FILE="{tmp_path / "data.bin"}"'
