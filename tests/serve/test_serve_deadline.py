@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.serial_host import OK, SHUTDOWN
+from support.serial_host import OK, SELFTEST, SHUTDOWN
 from support.serve_boards import Start
 
 
@@ -13,6 +13,8 @@ def test_done_counts_the_late_tokens_of_its_answer(start_fake: Start) -> None:
         _, done = board.line.generate(b"uvw")  # x y z and an end of sequence; the first belongs to the prompt
         assert (done["deadline"]["limit_us"], done["deadline"]["late"]) == (500, 3)
         assert done["deadline"]["worst_us"] >= 20_000
+    _, tested = board.line.done(board.line.request(SELFTEST))
+    assert "deadline" not in tested, "whose tokens are not timed"
     assert board.line.ask(SHUTDOWN)[0] == OK
     run = board.end()
     assert run.status["deadline"]["late"] == 6
