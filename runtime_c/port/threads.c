@@ -308,7 +308,7 @@ colibri_status threads_start(int n_threads) {
     threads[0] = pthread_self();
     while (failed == 0 && team.n_threads < n_threads) {
         int thread = team.n_threads;
-        workers[thread] = (Worker){.thread = thread};
+        workers[thread] = (Worker){.thread = thread, .rest_ms = LEAST_REST_MS};
         failed = pthread_create(&threads[thread], &attributes, worker_main, &workers[thread]);
         if (failed == 0) {
             team.n_threads++;
