@@ -60,3 +60,8 @@ def test_overflow_ends_the_run_and_names_the_layer(tmp_path: Path, monkeypatch: 
         done = run(result, "--tokens", ",".join(map(str, (*HARMLESS, token))))
         assert (done.exit_code, done.status["status"], done.status["layer"]) == (5, "not_finite", layer)
         assert f"at position {len(HARMLESS)};" in done.status["message"]
+    # Computed together, the later token's fault would come first: in layer 0, while its neighbour's is in layer 1.
+    both = (*HARMLESS, FIRST_TOKEN + 1, FIRST_TOKEN)
+    done = run(result, "--tokens", ",".join(map(str, both)))
+    assert (done.status["status"], done.status["layer"]) == ("not_finite", 1)
+    assert f"at position {len(HARMLESS)};" in done.status["message"]
