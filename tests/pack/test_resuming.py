@@ -371,6 +371,45 @@ def test_a_cut_within_the_exchange_is_mended(
     assert bytes_of(quantize_checkpoint(checkpoint, tmp_path / "m", choices("rtn"))[0].path) == clean["rtn"][0]
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_cut_behind_the_exchange_leaves_nothing_to_go_on_with(
+    checkpoint: Path,
+    tmp_path: Path,
+    clean: dict[str, Clean],
+    choices: Callable[[str], QuantizeChoices],
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+) -> None:
+    """The new folder is in its place; the older one and the journal were still to be removed."""
+    quantize_checkpoint(checkpoint, tmp_path / "m", QuantizeChoices(group_size=64))
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        interrupt_after(patch, N_TENSORS - 1)
+        quantize_checkpoint(checkpoint, tmp_path / "m", choices(method))
+    (tmp_path / ".m.partial" / "files").rename(tmp_path / ".m.partial" / "files.old")
+    folder, report = quantize_checkpoint(checkpoint, tmp_path / "m", choices(method))
+    assert (bytes_of(folder.path), report) == clean[method]
+    assert names_in(tmp_path) == ["m"]
+
+
+def test_ctrl_c_behind_the_exchange_promises_nothing(
+    checkpoint: Path, tmp_path: Path, choices: Callable[[str], QuantizeChoices], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = quantize_checkpoint(checkpoint, tmp_path / "m", QuantizeChoices(group_size=64))[0]
+    real = shutil.rmtree
+
+    def rmtree(path: Path, ignore_errors: bool = False) -> None:
+        if path.name == "files.old":
+            raise KeyboardInterrupt
+        real(path, ignore_errors)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", rmtree)
+        quantize_checkpoint(checkpoint, tmp_path / "m", choices("rtn"), told := Told())
+    assert told.notes == []
+    assert read_model_folder(tmp_path / "m").digest != old.digest
+    assert names_in(tmp_path) == ["m"]
+
+
 def test_a_journal_believes_whole_lines_only(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     for number in range(3):

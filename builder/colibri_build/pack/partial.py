@@ -61,8 +61,12 @@ class PartialFolder:
         return sum(part.spec.name in self.records for layout in self._writer.layouts for part in layout.parts)
 
     def is_kept_after(self, error: BaseException) -> bool:
-        """Whether the folder stays for the next run: not for an error that it would only find again."""
-        return bool(self.records) and (not isinstance(error, ColibriError) or isinstance(error.__cause__, OSError))
+        """Whether the folder stays for the next run: not for an error that it would only find again.
+
+        Nor once `files` is in its place: nothing is left to be done.
+        """
+        is_new = not isinstance(error, ColibriError) or isinstance(error.__cause__, OSError)
+        return is_new and bool(self.records) and (self.path / _FILES).is_dir()
 
     def put(self, name: str, tensor: Any, record: Mapping[str, Any]) -> None:
         """Write a tensor (None: there is none to write), then note that it is there, with `record`."""
@@ -127,7 +131,10 @@ def _held(path: Path, out: Path, resumption: Resumption, needed: int) -> Iterato
 def _locked(path: Path, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
     """A descriptor that holds the folder's lock; None: another run has it, or had it and removed the folder."""
     path.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:  # another run has just finished
+        return _locked(path, how)
     try:
         fcntl.flock(descriptor, how)
     except BlockingIOError:
@@ -150,7 +157,7 @@ def _take_up(
         (path / _OLD).rename(writer.out)  # the last run ended within the exchange
     journal = Journal(path / _JOURNAL)
     why = _difference(path, journal, resumption)
-    if journal.entries and not why:
+    if journal.entries and not why and (path / _FILES).is_dir():  # else the last run ended behind the exchange
         entries = {str(entry["name"]): entry for entry in journal.entries[1:]}
         (path / _FILES / CONFIG_FILE).unlink(missing_ok=True)  # until all is whole again
         whole = _whole_tensors(path / _FILES, content, entries)
