@@ -29,6 +29,7 @@ from colibri_build.target.commands import environment, run_quietly
 STAMP_FILE = ".colibri-build.json"  # in the build folder
 _TICKS_S = 0.02  # file systems of a disk stamp changes with 1 to 10 ms
 _DATA = ("boards", "runtime_c", "templates", "toolchains")
+_LIBRARIES = ("site-packages", "dist-packages")  # whose time moves when one of Python's, as ziglang, is installed
 _CHOOSING = ("CC", "CROSS_COMPILE")  # which compiler `auto` takes, beside what compilers get to see
 # What a driver starts and links beside what its own file says.
 _PARTS = (("prog", ("cc1", "as", "ld", "collect2")), ("file", ("libc.a", "libm.a", "libgcc.a", "crt1.o")))
@@ -68,11 +69,12 @@ class Watch:
         stamps = {path: _stamp(Path(path)) for path in self._before}
         if any(_without_change(stamp) != _without_change(self._before[path]) for path, stamp in stamps.items()):
             return
-        parts = {str(path): _stamp(path) for path in _parts(cc)}
+        programs = {name: shutil.which(name) for name in sorted(_programs(cc))}
+        parts = {path: _stamp(Path(path)) for path in (*_parts(cc), *filter(None, programs.values()))}
         kept = {
             "request": _asked(self._request),
             "environment": _surroundings(),
-            "programs": {name: shutil.which(name) for name in sorted(_programs(cc))},
+            "programs": programs,
             "stamps": stamps | parts,
             "outputs": {path.relative_to(out).as_posix(): _stamp(path) for path in sorted(outputs)},
             "record": dict(record),
@@ -111,6 +113,7 @@ def _inputs(request: BuildRequest) -> Iterator[Path]:
         yield from _below(data_dir(name))
     yield from _board_files(request.board)
     yield from _model_files(request.model)
+    yield from (Path(folder) for folder in sys.path if Path(folder).name in _LIBRARIES)
     if request.quantize.calibration is not None:
         yield request.quantize.calibration.absolute()
 
@@ -150,12 +153,12 @@ def _programs(cc: tuple[str, ...]) -> set[str]:
     return {name for name in named if "{" not in name}
 
 
-def _parts(cc: tuple[str, ...]) -> Iterator[Path]:
-    """The compiler, and the files that make it up as far as it names them."""
+def _parts(cc: tuple[str, ...]) -> Iterator[str]:
+    """The compiler, and the files that make it up as far as it names them; links, which may come to lead elsewhere."""
     found = [shutil.which(cc[0]) or cc[0]]
     for what, names in _PARTS:
         found += [run_quietly((*cc, f"-print-{what}-name={name}")).first_line for name in names]
     for name in found:
         path = shutil.which(name) or name
         if Path(path).is_file():
-            yield Path(path).resolve()
+            yield path

@@ -178,6 +178,37 @@ def test_another_compiler_in_the_path_is_noticed(
     assert unchanged(request_, finished) is None
 
 
+def test_a_link_that_leads_to_another_compiler_is_noticed(
+    request_: BuildRequest, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What update-alternatives does: no file changes, and the compiler has the path that it had."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for version in ("gcc-12", "gcc-13"):
+        (folder / version).write_text("#!/bin/sh\n")
+        (folder / version).chmod(0o755)
+    (folder / "gcc").symlink_to("gcc-12")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    Watch(request_).finish(finished, [finished / "report.json"], ("gcc",), {})
+    assert unchanged(request_, finished) is not None
+    (folder / "gcc").unlink()
+    (folder / "gcc").symlink_to("gcc-13")
+    assert unchanged(request_, finished) is None
+
+
+def test_another_library_of_python_is_noticed(
+    request_: BuildRequest, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them is the zig compiler, another one dequantizes GGUF."""
+    folder = tmp_path / "site-packages"
+    (folder / "ziglang-1.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(str(folder))
+    Watch(request_).finish(finished, [finished / "report.json"], ("gcc",), {})
+    assert unchanged(request_, finished) is not None
+    (folder / "ziglang-1.dist-info").rename(folder / "ziglang-2.dist-info")
+    assert unchanged(request_, finished) is None
+
+
 @pytest.mark.parametrize("name", ["CC", "CROSS_COMPILE", "PATH", "TMPDIR"])
 def test_another_environment_is_noticed(
     request_: BuildRequest, finished: Path, name: str, monkeypatch: pytest.MonkeyPatch
