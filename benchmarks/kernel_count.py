@@ -70,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         write_whole(BASELINE, (json.dumps(asdict(baseline), indent=1) + "\n").encode())
         return 0
     exceeded += risen(load_baseline(), counts)
-    print("\n".join(exceeded))
+    print("\n".join((*exceeded, *fallen(load_baseline(), counts))))
     return 1 if exceeded else 0
 
 
@@ -99,6 +99,15 @@ def risen(baseline: Baseline, counts: dict[str, int]) -> list[str]:
         elif count > old * (1 + TOLERANCE):
             lines.append(f"{name}: {old} instructions before, {count} now ({count / old - 1:+.1%})")
     return lines
+
+
+def fallen(baseline: Baseline, counts: dict[str, int]) -> list[str]:
+    """One line for each count that is so far below its baseline that a rise up to it would go unseen."""
+    return [
+        f"{name}: {old} instructions before, {count} now ({count / old - 1:+.1%}): write the baseline anew"
+        for name, count in counts.items()
+        if count < (old := baseline.counts.get(name, 0)) * (1 - TOLERANCE)
+    ]
 
 
 def over_limits(board: Board, bits: int, counts: dict[str, int]) -> list[str]:

@@ -13,7 +13,7 @@ KINDS = ("w4", "w8")
 COLUMN_COUNTS = (*range(1, 10), 16, 17, 33)
 MAX_VECTORS = 3  # columns beyond that repeat a vector
 # Tails in rows and inputs; one that is longer than what is done with one layout of the inputs.
-SHAPES = ((1, 32), (7, 1), (8, 128), (9, 96), (17, 576), (64, 160), (100, 172), (300, 33))
+SHAPES = ((1, 32), (7, 1), (8, 128), (9, 96), (17, 576), (64, 160), (100, 172), (530, 33))
 
 
 def column_cases(group_size: int, bits: int) -> list[Case]:

@@ -34,6 +34,8 @@ def test_no_kernel_takes_more_instructions_than_before(board_name: str, tmp_path
         too_high += kernel_count.over_limits(board, bits, counts)
         if version == baseline.compilers[compiler]:
             too_high += kernel_count.risen(baseline, counts)
+            for line in kernel_count.fallen(baseline, counts):
+                warnings.warn(line, stacklevel=1)
     if version != baseline.compilers[compiler]:
         warnings.warn(f"'{version}' did not write the baseline: counts are not compared with it", stacklevel=1)
     assert not too_high, "\n".join(too_high)
@@ -56,6 +58,13 @@ def test_a_rise_of_more_than_two_percent_is_named() -> None:
     lines = kernel_count.risen(baseline, {"cortex-a53 a16 add": 1021, "cortex-a53 a16 to_f16": 7})
     assert lines[0] == "cortex-a53 a16 add: 1000 instructions before, 1021 now (+2.1%)"
     assert lines[1].startswith("cortex-a53 a16 to_f16: 7 instructions, and no baseline")
+
+
+def test_a_fall_of_more_than_two_percent_is_named() -> None:
+    """Otherwise the kernel could become as slow as it was."""
+    baseline = kernel_count.Baseline({}, {"cortex-a53 a16 add": 1000, "cortex-a53 a16 swiglu": 1000})
+    lines = kernel_count.fallen(baseline, {"cortex-a53 a16 add": 979, "cortex-a53 a16 swiglu": 981, "new": 1})
+    assert lines == ["cortex-a53 a16 add: 1000 instructions before, 979 now (-2.1%): write the baseline anew"]
 
 
 def test_a_kernel_that_does_more_work_counts_more() -> None:
