@@ -115,7 +115,8 @@ def test_huge_pages_leave_every_bit_as_it_is(firmware: Firmware) -> None:
 def test_pinned_threads_run_where_they_were_put(firmwares: dict[str, Firmware]) -> None:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     pin = ",".join(map(str, cpus))
-    command = [firmwares["native"].folder / "colibri_inference", "--stdin", "--pin", pin, "--threads", str(len(cpus))]
+    program = str(firmwares["native"].folder / "colibri_inference")
+    command = [program, "--stdin", "--pin", pin, "--threads", str(len(cpus))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
