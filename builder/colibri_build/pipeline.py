@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -204,8 +204,7 @@ def _golden(
         "prompts": list(prompts),
         "chat": asdict(options.chat) if options.chat else None,
     }
-    cached = cache_folder() / "golden" / hashlib.sha256(json_bytes(key)).hexdigest()[:16]
-    kept = read_golden(out, key) or read_golden(cached, key)
+    kept = read_golden(out, key) or _shared_golden(key)
     if kept:
         write_golden(out, key, kept)
         return kept
@@ -215,9 +214,22 @@ def _golden(
     for prompt in prompts:
         events.progress("golden prompts", len(answers), len(prompts))
         answers.append(reference_answer(reference, quantized, prompt, tokens, options.chat))
-    for place in (out, cached):
-        write_golden(place, key, answers)
+    write_golden(out, key, answers)
+    with suppress(ColibriError):  # a user without a home folder, or with a full one, builds as well
+        write_golden(_golden_cache(key), key, answers)
     return tuple(answers)
+
+
+def _golden_cache(key: dict[str, Any]) -> Path:
+    """Where the answers are kept for other boards."""
+    return cache_folder() / "golden" / hashlib.sha256(json_bytes(key)).hexdigest()[:16]
+
+
+def _shared_golden(key: dict[str, Any]) -> tuple[Generation, ...]:
+    """The answers of another board's build; nothing if there are none."""
+    with suppress(ColibriError):
+        return read_golden(_golden_cache(key), key)
+    return ()
 
 
 def _golden_prompts(request: BuildRequest, quantized: QuantizedModel, options: BuildOptions) -> tuple[str, ...]:

@@ -44,8 +44,14 @@ def code_digest() -> str:
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of quantized models: $COLIBRI_CACHE, else the user's cache folder. It need not exist."""
+    """Return the folder of quantized models: $COLIBRI_CACHE, else the user's cache folder. It need not exist.
+
+    Raises ColibriError where there is neither.
+    """
     if environ.get("COLIBRI_CACHE"):
         return Path(environ["COLIBRI_CACHE"]).absolute()
-    base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        base = environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        raise ColibriError("this user has no home folder", hint="COLIBRI_CACHE=DIR in the environment") from None
     return (Path(base) / "colibri-build").absolute()

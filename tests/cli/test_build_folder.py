@@ -13,6 +13,7 @@ from colibri_build import pipeline
 from colibri_build.build_folder import open_build, remove_build, taken
 from colibri_build.errors import ColibriError
 from colibri_build.pipeline import BuildResult
+from colibri_build.requests import BuildRequest
 from support.builds import build_tiny, portable_board
 from support.command_line import Run, error_line
 
@@ -110,6 +111,27 @@ def test_the_built_in_prompts_fit_a_small_context(
     changes = {"out": tmp_path / "out", "prompts": pipeline.DEFAULT_PROMPTS, "context": 8}
     result = build_tiny(built.out.parent, board, **changes)
     assert [answer.prompt for answer in result.golden] == ["Hello", "1 2 3"]
+
+
+@pytest.mark.parametrize("home", ["read-only", "none"])
+def test_without_a_home_folder_a_model_folder_is_built_as_well(
+    built: BuildResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    """As in a container with a user of its own: only checkpoints need the cache."""
+    if home == "read-only":
+        monkeypatch.setenv("COLIBRI_CACHE", "/proc/cache")
+    else:
+        monkeypatch.delenv("COLIBRI_CACHE", raising=False)
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setattr(Path, "home", no_home)
+    board = str(built.out.parent / "portable-x86-64-v3.toml")
+    request = BuildRequest(built.out / "weights", board, tmp_path / "out", context=48, golden_tokens=2, prompts=("a",))
+    assert pipeline.build(request).report.ok
+
+
+def no_home() -> Path:
+    """What Python says of a user who is not in the system's list."""
+    raise RuntimeError("Could not determine home directory.")
 
 
 def test_a_changed_binary_is_noted_even_where_the_answers_are_equal(copy: Path, run: Run) -> None:
