@@ -18,6 +18,7 @@ from colibri_build import model_source
 from colibri_build.errors import PackError, QuantizeError
 from colibri_build.events import Events
 from colibri_build.model_source import open_model, quantize_checkpoint
+from colibri_build.pack import partial as partial_module
 from colibri_build.pack.journal import Journal
 from colibri_build.pack.partial import PartialFolder
 from colibri_build.pack.reader import read_model_folder
@@ -313,6 +314,7 @@ def test_two_builds_of_one_checkpoint_quantize_it_once(
     holder = os.open(partial, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
     monkeypatch.setattr(PartialFolder, "put", lambda *_: pytest.fail("quantized again"))
+    monkeypatch.setattr(partial_module, "require_space", lambda *_: pytest.fail("wants space for a second folder"))
     folder = open_model(checkpoint, choices("rtn"), told := Second())
     assert folder.digest == first.digest
     assert told.notes == [f"another run is quantizing this model ({partial}); waiting for it"]

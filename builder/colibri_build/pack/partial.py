@@ -92,7 +92,8 @@ def partial_folder(content: FolderContent, out: Path, resumption: Resumption) ->
     with _held(path, out, resumption, writer.needed):
         with writing(out, writer.needed):
             records, why = _take_up(path, writer, content, resumption)
-            require_space(out, writer.needed, _allocated(path))
+            if resumption.on_wait is None or not out.exists():  # else another run has just made it
+                require_space(out, writer.needed, _allocated(path))
         partial = PartialFolder(path, writer, records, why)
         kept = False
         try:
