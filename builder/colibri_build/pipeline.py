@@ -144,7 +144,7 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
         runner_for(board)
     out = build_folder_of(request)
     require_writable(out)
-    watch = Watch(request)
+    watch = Watch(request, toolchain.cc)
     folder, board, plan = plan_build(request, events)
     if folder.chat is not None and not request.chat:
         events.note("the model has a chat template; --chat puts every prompt into its form (docs/chat.md)")
@@ -169,7 +169,7 @@ def build(request: BuildRequest, events: Events = SILENT) -> BuildResult:
         _write_records(result, request)
         if report.ok:
             made = (*(out / name for name in (*tree.files, *RECORDS)), firmware.elf, *built_objects(out))
-            watch.finish(out, made, toolchain.cc, build_record(result))
+            watch.finish(out, made, build_record(result))
     return result
 
 

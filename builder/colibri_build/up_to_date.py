@@ -55,27 +55,28 @@ def unchanged(request: BuildRequest, out: Path) -> dict[str, Any] | None:
 class Watch:
     """Stamps of a build's inputs from before they are read; in the end, those of all that it used and made."""
 
-    def __init__(self, request: BuildRequest) -> None:
+    def __init__(self, request: BuildRequest, cc: tuple[str, ...]) -> None:
+        """`cc` is the compiler's command."""
         self._request = request
-        self._before = {str(path): _stamp(path) for path in _inputs(request)}
+        self._programs = {name: shutil.which(name) for name in sorted(_programs(cc))}
+        paths = (*map(str, _inputs(request)), *_parts(cc), *filter(None, self._programs.values()))
+        self._before = {path: _stamp(Path(path)) for path in paths}
         time.sleep(_TICKS_S)  # so that a later change has a later stamp
 
-    def finish(self, out: Path, outputs: Iterable[Path], cc: tuple[str, ...], record: Mapping[str, Any]) -> None:
+    def finish(self, out: Path, outputs: Iterable[Path], record: Mapping[str, Any]) -> None:
         """Note a finished build, with `record` (JSON values) for those who find it; not if an input changed meanwhile.
 
-        `outputs` lie below `out`; `cc` is the compiler's command.
+        `outputs` lie below `out`.
         """
         time.sleep(_TICKS_S)
         stamps = {path: _stamp(Path(path)) for path in self._before}
         if any(_without_change(stamp) != _without_change(self._before[path]) for path, stamp in stamps.items()):
             return
-        programs = {name: shutil.which(name) for name in sorted(_programs(cc))}
-        parts = {path: _stamp(Path(path)) for path in (*_parts(cc), *filter(None, programs.values()))}
         kept = {
             "request": _asked(self._request),
             "environment": _surroundings(),
-            "programs": programs,
-            "stamps": stamps | parts,
+            "programs": self._programs,
+            "stamps": stamps,
             "outputs": {path.relative_to(out).as_posix(): _stamp(path) for path in sorted(outputs)},
             "record": dict(record),
         }

@@ -103,10 +103,10 @@ def finished(request_: BuildRequest, tmp_path: Path) -> Path:
     """A build folder with two files, noted as finished."""
     out = tmp_path / "out"
     out.mkdir()
-    watch = Watch(request_)
+    watch = Watch(request_, ("gcc",))
     for name in ("colibri_inference", "report.json"):
         (out / name).write_bytes(b"made")
-    watch.finish(out, [out / "colibri_inference", out / "report.json"], ("gcc",), {"said": 1})
+    watch.finish(out, [out / "colibri_inference", out / "report.json"], {"said": 1})
     found = unchanged(request_, out)
     assert found is not None
     assert found["said"] == 1
@@ -170,8 +170,8 @@ def test_another_compiler_in_the_path_is_noticed(
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    watch = Watch(request_)
-    watch.finish(finished, [finished / "report.json"], ("gcc",), {})
+    watch = Watch(request_, ("gcc",))
+    watch.finish(finished, [finished / "report.json"], {})
     assert unchanged(request_, finished) is not None
     (folder / "gcc").write_text("#!/bin/sh\n")
     (folder / "gcc").chmod(0o755)
@@ -189,7 +189,7 @@ def test_a_link_that_leads_to_another_compiler_is_noticed(
         (folder / version).chmod(0o755)
     (folder / "gcc").symlink_to("gcc-12")
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    Watch(request_).finish(finished, [finished / "report.json"], ("gcc",), {})
+    Watch(request_, ("gcc",)).finish(finished, [finished / "report.json"], {})
     assert unchanged(request_, finished) is not None
     (folder / "gcc").unlink()
     (folder / "gcc").symlink_to("gcc-13")
@@ -203,7 +203,7 @@ def test_another_library_of_python_is_noticed(
     folder = tmp_path / "site-packages"
     (folder / "ziglang-1.dist-info").mkdir(parents=True)
     monkeypatch.syspath_prepend(str(folder))
-    Watch(request_).finish(finished, [finished / "report.json"], ("gcc",), {})
+    Watch(request_, ("gcc",)).finish(finished, [finished / "report.json"], {})
     assert unchanged(request_, finished) is not None
     (folder / "ziglang-1.dist-info").rename(folder / "ziglang-2.dist-info")
     assert unchanged(request_, finished) is None
@@ -221,7 +221,21 @@ def test_an_input_that_changes_while_it_is_used_is_no_finished_build(request_: B
     """The binary may hold either state of the file."""
     out = tmp_path / "out"
     out.mkdir()
-    watch = Watch(request_)
+    watch = Watch(request_, ("gcc",))
     (tmp_path / "model" / "config.json").write_text("{}", encoding="utf-8")
-    watch.finish(out, [], ("gcc",), {})
+    watch.finish(out, [], {})
+    assert not (out / STAMP_FILE).exists()
+
+
+def test_a_compiler_that_changes_while_it_works_is_no_finished_build(
+    request_: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, compiler = tmp_path / "out", tmp_path / "gcc"
+    out.mkdir()
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    watch = Watch(request_, ("gcc",))
+    compiler.write_text("#!/bin/sh\nexit 1\n")
+    watch.finish(out, [], {})
     assert not (out / STAMP_FILE).exists()
