@@ -101,8 +101,8 @@ static void output_panels(void *argument, int begin, int end) {
         }
         trace_share_end(start_ticks, g);
     }
-    for (int i = 0; i < job->n; i++) {
-        add_weighted(&arena.tokens[i], row, n_rows);
+    for (Token *token = arena.tokens; token < arena.tokens + job->n; token++) {
+        add_weighted(token, row, n_rows);
     }
 }
 

@@ -3,6 +3,8 @@
 #ifndef COLIBRI_PRODUCT_H
 #define COLIBRI_PRODUCT_H
 
+#include <stdbool.h>
+
 #include "kernels/kernels.h"
 
 /* arena.columns[matrix] of n tokens: from the member `input` of each, which is quantized, to its member `output`. */
@@ -24,11 +26,12 @@ static inline int last_row_of(const Matrix *w, int last_panel) {
 
 /* y[rows of panels first .. last-1] = W x for each of n columns. A single one has a kernel of its own: decoding. */
 static inline void product(int format, const Matrix *w, const Column *columns, int n, int first, int last) {
-    if (format == FORMAT_W4 && n == 1) {
+    bool is_single = MODEL_BATCH == 1 || n == 1;
+    if (format == FORMAT_W4 && is_single) {
         KERNEL(matvec_w4)(w, columns->x, columns->y, first, last);
     } else if (format == FORMAT_W4) {
         KERNEL(matmul_w4)(w, columns, n, first, last);
-    } else if (n == 1) {
+    } else if (is_single) {
         KERNEL(matvec_w8)(w, columns->x, columns->y, first, last);
     } else {
         KERNEL(matmul_w8)(w, columns, n, first, last);
