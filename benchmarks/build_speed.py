@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from import_at_scale import CONFIG, TOKENIZER, write_shard
+from import_at_scale import CONFIG, TOKENIZER, shapes, write_shard
 
 DIM, HIDDEN, HEADS, EXPERTS, TOP_K, VOCAB = 512, 1792, 8, 8, 2, 32000
 PERIOD_S = 0.005
@@ -50,27 +50,9 @@ class Row:
     resident_bytes: int = 0
 
 
-def shapes(layers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every tensor of the model by its published name."""
-    yield "model.embed_tokens.weight", (VOCAB, DIM)
-    for layer in range(layers):
-        prefix = f"model.layers.{layer}."
-        for norm in ("input_layernorm", "post_attention_layernorm", "self_attn.q_norm", "self_attn.k_norm"):
-            yield f"{prefix}{norm}.weight", (DIM,)
-        for projection in "qkvo":
-            yield f"{prefix}self_attn.{projection}_proj.weight", (DIM, DIM)
-        yield f"{prefix}mlp.gate.weight", (EXPERTS, DIM)
-        for expert in range(EXPERTS):
-            for part, shape in (("gate", (HIDDEN, DIM)), ("up", (HIDDEN, DIM)), ("down", (DIM, HIDDEN))):
-                yield f"{prefix}mlp.experts.{expert}.{part}_proj.weight", shape
-    yield "model.norm.weight", (DIM,)
-    yield "lm_head.weight", (VOCAB, DIM)
-
-
 def make_checkpoint(folder: Path, layers: int) -> None:
     """A folder as transformers saves it, all of it random numbers in bfloat16."""
     folder.mkdir(parents=True)
-    write_shard(folder / "model.safetensors", list(shapes(layers)), layers)
     sizes = {
         "hidden_size": DIM,
         "intermediate_size": HIDDEN,
@@ -81,7 +63,9 @@ def make_checkpoint(folder: Path, layers: int) -> None:
         "num_hidden_layers": layers,
         "vocab_size": VOCAB,
     }
-    (folder / "config.json").write_text(json.dumps({**CONFIG, **sizes}), encoding="utf-8")
+    config = {**CONFIG, **sizes}
+    write_shard(folder / "model.safetensors", list(shapes(config, layers)), layers)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
     shutil.copy(TOKENIZER, folder)
 
 

@@ -17,8 +17,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ REPOSITORY = Path(__file__).parents[1]
 TOKENIZER = REPOSITORY / "examples" / "cabin_voice" / "model" / "tokenizer.json"
 DIM, HIDDEN, HEADS, EXPERTS, TOP_K, VOCAB = 2048, 1024, 16, 64, 8, 50304
 SHARDS = 3
-CONFIG = {
+CONFIG: Mapping[str, Any] = {
     "architectures": ["OlmoeForCausalLM"],
     "model_type": "olmoe",
     "hidden_size": DIM,
@@ -47,26 +48,28 @@ CONFIG = {
 }
 
 
-def layer_shapes(layer: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Published names and shapes of one layer."""
+def layer_shapes(config: Mapping[str, Any], layer: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Published names and shapes of one layer of a model with the sizes of `config`."""
+    dim, hidden, experts = config["hidden_size"], config["intermediate_size"], config["num_experts"]
     prefix = f"model.layers.{layer}."
     for norm in ("input_layernorm", "post_attention_layernorm", "self_attn.q_norm", "self_attn.k_norm"):
-        yield f"{prefix}{norm}.weight", (DIM,)
+        yield f"{prefix}{norm}.weight", (dim,)
     for projection in "qkvo":
-        yield f"{prefix}self_attn.{projection}_proj.weight", (DIM, DIM)
-    yield f"{prefix}mlp.gate.weight", (EXPERTS, DIM)
-    for expert in range(EXPERTS):
-        for part, shape in (("gate", (HIDDEN, DIM)), ("up", (HIDDEN, DIM)), ("down", (DIM, HIDDEN))):
+        yield f"{prefix}self_attn.{projection}_proj.weight", (dim, dim)
+    yield f"{prefix}mlp.gate.weight", (experts, dim)
+    for expert in range(experts):
+        for part, shape in (("gate", (hidden, dim)), ("up", (hidden, dim)), ("down", (dim, hidden))):
             yield f"{prefix}mlp.experts.{expert}.{part}_proj.weight", shape
 
 
-def shapes(layers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Every tensor of the model."""
-    yield "model.embed_tokens.weight", (VOCAB, DIM)
+def shapes(config: Mapping[str, Any], layers: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Every tensor of such a model."""
+    dim, vocab = config["hidden_size"], config["vocab_size"]
+    yield "model.embed_tokens.weight", (vocab, dim)
     for layer in range(layers):
-        yield from layer_shapes(layer)
-    yield "model.norm.weight", (DIM,)
-    yield "lm_head.weight", (VOCAB, DIM)
+        yield from layer_shapes(config, layer)
+    yield "model.norm.weight", (dim,)
+    yield "lm_head.weight", (vocab, dim)
 
 
 def values(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> bytes:
@@ -99,7 +102,7 @@ def write_shard(path: Path, tensors: list[tuple[str, tuple[int, ...]]], real_lay
 def make_checkpoint(folder: Path, layers: int, real_layers: int) -> None:
     """A folder as transformers saves it."""
     folder.mkdir(parents=True)
-    every = list(shapes(layers))
+    every = list(shapes(CONFIG, layers))
     per_shard = -(-len(every) // SHARDS)
     weight_map = {}
     for shard in range(SHARDS):
@@ -141,7 +144,7 @@ def main() -> None:
     if not checkpoint.exists():
         make_checkpoint(checkpoint, args.layers, args.real)
     bin = Path(sys.executable).parent
-    weights = sum(int(np.prod(shape)) for _, shape in shapes(args.layers))
+    weights = sum(int(np.prod(shape)) for _, shape in shapes(CONFIG, args.layers))
     print(f"{weights:,} weights, {sum(f.stat().st_size for f in checkpoint.iterdir()):,} bytes\n")
     print("| command | seconds | largest process |\n| --- | ---: | ---: |")
     board = ["--board", "x86-64-v3", "--ctx", "512"]
