@@ -2,8 +2,8 @@
 
     python benchmarks/stage_instructions.py BUILD_FOLDER... [--context 512] [--tokens 8] [--json FILE]
 
-Runs the firmware with one thread under QEMU with stage_plugin.c, twice, and takes the difference: decoding at `context`
-positions, and prompts. A kernel's instructions go to the stage that called it. Needs gcc and the package qemu-user.
+Runs the firmware with one thread under QEMU with stage_plugin.c: a prompt of `context` tokens, the start included, then
+tokens decoded behind it. A kernel's instructions go to the stage that called it. Needs gcc and the package qemu-user.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ FILE_STAGES = {
     "generate": ("sampling", "sampling and hash"),
 }
 OTHER = "other"
+N_FUNCTIONS = 24  # that are named
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,10 @@ class Function:
     is_own: bool
 
 
+# Instructions by (caller's file, function); None: outside of all functions.
+Counts = Counter[tuple[str, Function | None]]
+
+
 def main() -> int:
     """Prints a table for each build folder; --json writes the same figures."""
     options = _parse()
@@ -80,10 +85,11 @@ def main() -> int:
         plugin = _build_plugin(Path(name))
         for folder in options.folders:
             build = json.loads((folder / "build.json").read_text())
-            for point, few, many, n_tokens in _points(options.context, options.tokens):
-                stages, functions = _difference(folder, load_board(build["board"]), plugin, (few, many), n_tokens)
-                bits = build["options"]["activation_bits"]
-                results.append(_result(f"{build['board']} a{bits}", point, stages, functions))
+            name = f"{build['board']} a{build['options']['activation_bits']}"
+            parts = _count(folder, load_board(build["board"]), plugin, options.context, options.tokens)
+            points = (f"prompt of {options.context}", options.context), (f"decode at {options.context}", options.tokens)
+            for (point, n_tokens), counts in zip(points, parts, strict=True):
+                results.append(_result(name, point, counts, n_tokens))
                 print(_table(results[-1]))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
@@ -99,40 +105,10 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _points(context: int, n_tokens: int) -> list[tuple[str, list[str], list[str], int]]:
-    """(what, arguments of the shorter run, of the longer, tokens between them)."""
-    ids = [str(1 + i % 97) for i in range(96)]
-    prompts = [["--tokens", ",".join(ids[:n]), "--max-tokens", "1"] for n in (32, 96)]
-    return [
-        (f"decode at {context}", ["--bench", str(context)], ["--bench", str(context + n_tokens)], n_tokens),
-        ("prompt at 32 to 96", prompts[0], prompts[1], 64),
-    ]
-
-
 def _build_plugin(folder: Path) -> Path:
     plugin = folder / "stage_plugin.so"
     _run(["gcc", "-O2", "-shared", "-fPIC", str(HERE / "stage_plugin.c"), "-o", str(plugin)])
     return plugin
-
-
-def _difference(
-    folder: Path, board: Board, plugin: Path, runs: tuple[list[str], list[str]], n_tokens: int
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Instructions a token by stage, and by "caller: function", between two runs."""
-    functions = read_functions(folder)
-    few, many = (_count(folder / FIRMWARE, board, plugin, functions, arguments) for arguments in runs)
-    stages: Counter[str] = Counter()
-    names: Counter[str] = Counter()
-    for key in many.keys() | few.keys():
-        caller, function = key
-        amount = many[key] - few[key]
-        stages[stage_of(caller, function)] += amount
-        names[f"{caller}: {function.name if function else 'outside'}"] += amount
-    return _per_token(stages, n_tokens), _per_token(names, n_tokens)
-
-
-def _per_token(counts: Counter[str], n_tokens: int) -> dict[str, float]:
-    return {name: n / n_tokens for name, n in counts.items() if n}
 
 
 def read_functions(folder: Path) -> list[Function]:
@@ -173,22 +149,25 @@ def _global_owners(objects: Path) -> dict[str, str]:
     return owners
 
 
-def _count(
-    binary: Path, board: Board, plugin: Path, functions: list[Function], arguments: list[str]
-) -> Counter[tuple[str, Function | None]]:
-    """Instructions of one run by (caller's file, function); None: outside of all functions."""
-    contexts = sorted({function.source for function in functions if function.is_own})
-    numbers = {name: number + 1 for number, name in enumerate(contexts)}  # 0: before any
+def _count(folder: Path, board: Board, plugin: Path, context: int, n_tokens: int) -> list[Counts]:
+    """Instructions of one run until its first token, and of the `n_tokens` after that. SystemExit if it chooses fewer."""
+    functions = read_functions(folder)
+    callers = sorted({function.source for function in functions if function.is_own})
+    numbers = {name: number + 1 for number, name in enumerate(callers)}  # 0: before any
     table, out = plugin.with_suffix(".functions"), plugin.with_suffix(".counts")
     table.write_text("".join(f"{f.begin:x} {f.end:x} {numbers[f.source] if f.is_own else -1}\n" for f in functions))
+    ids = ",".join(str(1 + i % 97) for i in range(context))
+    answer = [folder / FIRMWARE, "--tokens", ids, "--max-tokens", str(n_tokens + 1), "--ids", "--threads", "1"]
     cpu = board.qemu.args[board.qemu.args.index("-cpu") + 1]
-    load = f"{plugin},functions={table},out={out}"
-    _run([f"qemu-{board.arch}", "-cpu", cpu, "-plugin", load, str(binary), *arguments, "--threads", "1"])
-    counts: Counter[tuple[str, Function | None]] = Counter()
+    load = f"{plugin},functions={table},out={out},writes={n_tokens}"
+    chosen = _run([f"qemu-{board.arch}", "-cpu", cpu, "-plugin", load, *map(str, answer)]).split(",")
+    if len(chosen) != n_tokens + 1:
+        raise SystemExit(f"{folder}: the answer ends after {len(chosen)} of {n_tokens + 1} tokens; try fewer --tokens")
+    parts: list[Counts] = [Counter(), Counter(), Counter()]
     for line in out.read_text().splitlines():
-        context, index, amount = map(int, line.split())
-        counts[contexts[context - 1] if context else "", functions[index] if index >= 0 else None] += amount
-    return counts
+        part, caller, index, amount = map(int, line.split())
+        parts[part][callers[caller - 1] if caller else "", functions[index] if index >= 0 else None] += amount
+    return parts[:2]
 
 
 def stage_of(caller: str, function: Function | None) -> str:
@@ -197,21 +176,29 @@ def stage_of(caller: str, function: Function | None) -> str:
     if function is None or function.source == "threads":
         return "threads" if function else rest
     kernel = function.name.rsplit("_", 1)[0]
-    if kernel in PRODUCTS:
+    file, _, isa = function.source.rpartition("_")
+    if kernel in PRODUCTS or file in PRODUCTS:  # the file: what a kernel calls of its own
         return products
-    is_kernel = function.source.rsplit("_", 1)[-1] in ("avx2", "neon", "portable")
-    return KERNEL_STAGES.get(kernel, rest) if is_kernel else rest
+    return KERNEL_STAGES.get(kernel, rest) if isa in ("avx2", "neon", "portable") else rest
 
 
-def _result(build: str, point: str, stages: dict[str, float], functions: dict[str, float]) -> dict[str, Any]:
-    total = sum(stages.values())
-    ranked = sorted(stages.items(), key=lambda item: -item[1])
+def _result(build: str, point: str, counts: Counts, n_tokens: int) -> dict[str, Any]:
+    """What is printed and written: counts a token by stage, and of the functions with the most."""
+    stages: Counter[str] = Counter()
+    names: Counter[str] = Counter()
+    for (caller, function), amount in counts.items():
+        stages[stage_of(caller, function)] += amount
+        names[f"{caller}: {function.name if function else 'outside'}"] += amount
+    total = stages.total()
     return {
         "build": build,
         "point": point,
-        "instructions_per_token": round(total),
-        "stages": {name: {"instructions": round(n), "percent": round(100 * n / total, 2)} for name, n in ranked},
-        "functions": {name: round(n) for name, n in sorted(functions.items(), key=lambda item: -item[1])[:24]},
+        "instructions_per_token": round(total / n_tokens),
+        "stages": {
+            stage: {"instructions": round(amount / n_tokens), "percent": round(100 * amount / total, 2)}
+            for stage, amount in stages.most_common()
+        },
+        "functions": {name: round(amount / n_tokens) for name, amount in names.most_common(N_FUNCTIONS)},
     }
 
 
@@ -221,10 +208,12 @@ def _table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _run(command: list[str]) -> None:
+def _run(command: list[str]) -> str:
+    """Standard output; SystemExit for a failure."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
 
 
 if __name__ == "__main__":

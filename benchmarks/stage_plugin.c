@@ -1,9 +1,11 @@
-/* QEMU plugin: counts the instructions of a guest program by (context, function). The context is the last function
- * executed that has one of its own: so a kernel's instructions are told apart by who called it.
+/* QEMU plugin: counts the instructions of a guest program by (part, context, function). The context is the last
+ * function executed that has one of its own: so a kernel's instructions are told apart by who called it. Part 0 lasts
+ * until the guest first writes to its standard output, part 1 for the `writes` after that, part 2 until its end.
  *
- * usage: -plugin LIB,functions=PATH,out=PATH
+ * usage: -plugin LIB,functions=PATH,out=PATH,writes=N
  * functions: lines "BEGIN END CONTEXT" (hexadecimal addresses, END exclusive, ascending; CONTEXT -1: that of before).
- * out: lines "CONTEXT FUNCTION COUNT" (indices from 0; FUNCTION -1: outside of all functions), counts above 0 only.
+ * out: lines "PART CONTEXT FUNCTION COUNT" (indices from 0; FUNCTION -1: outside of all functions), counts above 0
+ * only.
  *
  * Debian ships no qemu-plugin.h, so the functions that are used (plugin API version 1) are declared here. */
 #include <inttypes.h>
@@ -19,14 +21,20 @@ typedef struct qemu_plugin_tb TranslationBlock;
 typedef struct qemu_plugin_insn Instruction;
 typedef void (*TranslateCallback)(PluginId, TranslationBlock *);
 typedef void (*ExecuteCallback)(unsigned int vcpu, void *data);
+typedef void (*SyscallCallback)(PluginId, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
+                                uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8);
+typedef struct {
+    const char *target_name; /* "x86_64"; more follows in QEMU's own */
+} Machine;
 
 enum { NO_REGISTERS = 0 };
-enum { MAX_FUNCTIONS = 8192, MAX_CONTEXTS = 64, COUNT_BITS = 16, NO_CONTEXT = -1 };
+enum { MAX_FUNCTIONS = 8192, MAX_CONTEXTS = 64, N_PARTS = 3, COUNT_BITS = 16, NO_CONTEXT = -1 };
 
 void qemu_plugin_register_vcpu_tb_trans_cb(PluginId id, TranslateCallback callback);
 void qemu_plugin_register_vcpu_tb_exec_cb(TranslationBlock *block, ExecuteCallback callback, int flags, void *data);
 size_t qemu_plugin_tb_n_insns(const TranslationBlock *block);
 uint64_t qemu_plugin_tb_vaddr(const TranslationBlock *block);
+void qemu_plugin_register_vcpu_syscall_cb(PluginId id, SyscallCallback callback);
 void qemu_plugin_register_atexit_cb(PluginId id, void (*callback)(PluginId, void *), void *data);
 
 EXPORT extern int qemu_plugin_version;
@@ -41,8 +49,10 @@ typedef struct {
 
 static Function functions[MAX_FUNCTIONS];
 static int n_functions;
-static uint64_t counts[MAX_CONTEXTS][MAX_FUNCTIONS + 1]; /* the last: outside of all functions */
-static int context;                                      /* guests with one thread only */
+static uint64_t counts[N_PARTS][MAX_CONTEXTS][MAX_FUNCTIONS + 1]; /* the last: outside of all functions */
+static int part, context;                                         /* guests with one thread only */
+static int64_t n_writes, writes_in_part_1;
+static int64_t write_number; /* of the guest's system call */
 static char out_path[4096];
 
 /* Index of the function that holds `address`; n_functions: none. */
@@ -69,7 +79,7 @@ static void on_execution(unsigned int vcpu, void *data) {
     if (own != NO_CONTEXT) {
         context = own;
     }
-    counts[context][function] += packed & ((1u << COUNT_BITS) - 1);
+    counts[part][context][function] += packed & ((1u << COUNT_BITS) - 1);
 }
 
 static void on_translation(PluginId id, TranslationBlock *block) {
@@ -77,6 +87,25 @@ static void on_translation(PluginId id, TranslationBlock *block) {
     uintptr_t function = (uintptr_t)function_at(qemu_plugin_tb_vaddr(block));
     uintptr_t packed = function << COUNT_BITS | qemu_plugin_tb_n_insns(block);
     qemu_plugin_register_vcpu_tb_exec_cb(block, on_execution, NO_REGISTERS, (void *)packed);
+}
+
+static void on_system_call(PluginId id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2, uint64_t a3,
+                           uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
+    (void)id, (void)vcpu, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+    if (number == write_number && a1 == 1) {
+        part = n_writes < writes_in_part_1 ? 1 : 2;
+        n_writes++;
+    }
+}
+
+static void print_part(FILE *out, int p) {
+    for (int c = 0; c < MAX_CONTEXTS; c++) {
+        for (int f = 0; f <= n_functions; f++) {
+            if (counts[p][c][f] > 0) {
+                fprintf(out, "%d %d %d %" PRIu64 "\n", p, c, f < n_functions ? f : -1, counts[p][c][f]);
+            }
+        }
+    }
 }
 
 static void on_exit_of_guest(PluginId id, void *data) {
@@ -87,12 +116,8 @@ static void on_exit_of_guest(PluginId id, void *data) {
         perror(out_path);
         return;
     }
-    for (int c = 0; c < MAX_CONTEXTS; c++) {
-        for (int f = 0; f <= n_functions; f++) {
-            if (counts[c][f] > 0) {
-                fprintf(out, "%d %d %" PRIu64 "\n", c, f < n_functions ? f : -1, counts[c][f]);
-            }
-        }
+    for (int p = 0; p < N_PARTS; p++) {
+        print_part(out, p);
     }
     fclose(out);
 }
@@ -115,15 +140,17 @@ static int read_functions(const char *path) {
 }
 
 int qemu_plugin_install(PluginId id, const void *info, int argc, char **argv) {
-    (void)info;
+    write_number = strcmp(((const Machine *)info)->target_name, "x86_64") == 0 ? 1 : 64;
     int failed = 0;
     for (int i = 0; i < argc; i++) {
         if (strncmp(argv[i], "out=", 4) == 0 && strlen(argv[i] + 4) < sizeof out_path) {
             strcpy(out_path, argv[i] + 4);
         } else if (strncmp(argv[i], "functions=", 10) == 0) {
             failed |= read_functions(argv[i] + 10);
+        } else if (strncmp(argv[i], "writes=", 7) == 0) {
+            writes_in_part_1 = strtol(argv[i] + 7, NULL, 10);
         } else {
-            fprintf(stderr, "neither functions=PATH nor out=PATH: %s\n", argv[i]);
+            fprintf(stderr, "none of functions=PATH, out=PATH, writes=N: %s\n", argv[i]);
             failed = -1;
         }
     }
@@ -131,6 +158,7 @@ int qemu_plugin_install(PluginId id, const void *info, int argc, char **argv) {
         return -1;
     }
     qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_vcpu_syscall_cb(id, on_system_call);
     qemu_plugin_register_atexit_cb(id, on_exit_of_guest, NULL);
     return 0;
 }

@@ -65,6 +65,8 @@ typedef struct {
     void add_scaled_##isa(float *y, const float *x, float weight, int n);                                              \
     /* y[i] = y[i] + x[i] */                                                                                           \
     void add_##isa(float *y, const float *x, int n);                                                                   \
+    /* the largest of n >= 1 finite numbers; among zeros only, of either sign */                                       \
+    float maximum_##isa(const float *x, int n);                                                                        \
     /* x[i] = exp((x[i] - max) * factor); returns the lane sum of the results */                                       \
     float exp_shifted_##isa(float *x, float max, float factor, int n);                                                 \
     /* round to nearest even; returns 0 if every result is finite, else -1 */                                          \

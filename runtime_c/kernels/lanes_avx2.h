@@ -63,6 +63,10 @@ ALWAYS_INLINE Lanes lanes_div(Lanes a, Lanes b) {
     return _mm256_div_ps(a, b);
 }
 
+ALWAYS_INLINE Lanes lanes_max(Lanes a, Lanes b) {
+    return _mm256_max_ps(a, b);
+}
+
 ALWAYS_INLINE Lanes lanes_negate(Lanes v) {
     return _mm256_xor_ps(v, _mm256_set1_ps(-0.0f));
 }
@@ -83,6 +87,12 @@ ALWAYS_INLINE float lanes_tree(Lanes v) {
     const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+ALWAYS_INLINE float lanes_largest(Lanes v) {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
 /* p[r] = lanes_tree(v[r]) * factor, r < 4; the same additions. */

@@ -68,6 +68,10 @@ ALWAYS_INLINE Lanes lanes_div(Lanes a, Lanes b) {
     return (Lanes){vdivq_f32(a.low, b.low), vdivq_f32(a.high, b.high)};
 }
 
+ALWAYS_INLINE Lanes lanes_max(Lanes a, Lanes b) {
+    return (Lanes){vmaxq_f32(a.low, b.low), vmaxq_f32(a.high, b.high)};
+}
+
 ALWAYS_INLINE Lanes lanes_negate(Lanes v) {
     return (Lanes){vnegq_f32(v.low), vnegq_f32(v.high)};
 }
@@ -93,6 +97,10 @@ ALWAYS_INLINE float lanes_tree(Lanes v) {
     const float32x4_t four = vaddq_f32(v.low, v.high);
     const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
+ALWAYS_INLINE float lanes_largest(Lanes v) {
+    return vmaxvq_f32(vmaxq_f32(v.low, v.high));
 }
 
 /* Elements 0, 1 of a and of b plus their elements 2, 3. */

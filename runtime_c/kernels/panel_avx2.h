@@ -10,13 +10,13 @@
 
 /* Distance in bytes at which weights are asked for. Hardware prefetchers stop at the end of a page of 4 KiB and start
  * slowly behind it; measured from 512 B to 16 KiB. */
-enum { PREFETCH_AHEAD = 4096, LINE_BYTES = 64 };
+enum { PREFETCH_AHEAD = 8192, LINE_BYTES = 64 };
 
 /* Asks for n_bytes of weights, whole cache lines, that follow `ahead` bytes later; an address behind the weights does
  * no harm. */
 ALWAYS_INLINE void prefetch_lines(const void *codes, size_t ahead, int n_bytes) {
     for (int i = 0; i < n_bytes; i += LINE_BYTES)
-        _mm_prefetch((const char *)((uintptr_t)codes + ahead + (size_t)i), _MM_HINT_T0);
+        _mm_prefetch((const char *)((uintptr_t)codes + ahead + (size_t)i), _MM_HINT_T1);
 }
 
 /* Asks for what a product that reads weights in their order needs PREFETCH_AHEAD bytes later. Stands outside of the

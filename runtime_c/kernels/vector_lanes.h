@@ -83,6 +83,20 @@ void LANES_KERNEL(add)(float *y, const float *x, int n) {
         lanes_store_some(y + i, lanes_add(lanes_load_some(y + i, n - i), lanes_load_some(x + i, n - i)), n - i);
 }
 
+/* The last 8 numbers may be looked at twice: that changes no maximum. */
+float LANES_KERNEL(maximum)(const float *x, int n) {
+    if (n < LANES) {
+        float most = x[0];
+        for (int i = 1; i < n; i++)
+            most = x[i] > most ? x[i] : most;
+        return most;
+    }
+    Lanes most = lanes_load(x + n - LANES);
+    for (int i = 0; i + LANES <= n; i += LANES)
+        most = lanes_max(most, lanes_load(x + i));
+    return lanes_largest(most);
+}
+
 float LANES_KERNEL(exp_shifted)(float *x, float max, float factor, int n) {
     const Lanes shift = lanes_splat(max);
     const Lanes scale = lanes_splat(factor);

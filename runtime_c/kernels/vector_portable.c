@@ -27,6 +27,13 @@ void add_portable(float *y, const float *x, int n) {
         y[i] = y[i] + x[i];
 }
 
+float maximum_portable(const float *x, int n) {
+    float most = x[0];
+    for (int i = 1; i < n; i++)
+        most = x[i] > most ? x[i] : most;
+    return most;
+}
+
 float exp_shifted_portable(float *x, float max, float factor, int n) {
     float lanes[8] = {0};
     for (int i = 0; i < n; i++) {

@@ -70,32 +70,11 @@ static int first_visible(const Layer *layer, int position) {
     return first > 0 ? first : 0;
 }
 
-/* Eight running maxima, so that no comparison waits for the one before; of finite numbers, any order finds the same. */
-static float maximum_of(const float *x, int n) {
-    float lanes[8];
-    int i = 0;
-    for (int lane = 0; lane < 8; lane++) {
-        lanes[lane] = x[0];
-    }
-    for (; i + 8 <= n; i += 8) {
-        for (int lane = 0; lane < 8; lane++) {
-            lanes[lane] = x[i + lane] > lanes[lane] ? x[i + lane] : lanes[lane];
-        }
-    }
-    for (int lane = 1; lane < 8; lane++) {
-        lanes[0] = lanes[lane] > lanes[0] ? lanes[lane] : lanes[0];
-    }
-    for (; i < n; i++) {
-        lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
-    }
-    return lanes[0];
-}
-
 /* scores[n] = exp(scores - the largest logit); returns their sum, to which a sink adds its share alone. */
 #ifdef MODEL_ATTENTION_SINKS
 static float exponentials(const Layer *layer, int head, float *scores, int n) {
     float sink = layer->sinks[head];
-    float most = maximum_of(scores, n);
+    float most = KERNEL(maximum)(scores, n);
     most = sink > most ? sink : most;
     float total = KERNEL(exp_shifted)(scores, most, 1.0f, n);
     return total + exp_f32(sink - most);
@@ -104,7 +83,7 @@ static float exponentials(const Layer *layer, int head, float *scores, int n) {
 static float exponentials(const Layer *layer, int head, float *scores, int n) {
     (void)layer;
     (void)head;
-    return KERNEL(exp_shifted)(scores, maximum_of(scores, n), 1.0f, n);
+    return KERNEL(exp_shifted)(scores, KERNEL(maximum)(scores, n), 1.0f, n);
 }
 #endif
 

@@ -47,6 +47,7 @@ static struct {
     Futex n_left;          /* cuts of the job that are not done */
     Futex stopping;        /* 1: workers end */
     atomic_int n_sleepers; /* workers that wait for a job in the kernel */
+    atomic_int n_resting;  /* workers that leave their share to others */
     atomic_bool caller_sleeps;
     _Atomic uint64_t late_after; /* clock_ticks(): who keeps the sleeping caller waiting still then is late */
 } team = {.n_threads = 1};
@@ -178,7 +179,9 @@ static void rest(Worker *worker) {
     worker->rest_ms = was_of_no_use ? worker->rest_ms * REST_FACTOR : LEAST_REST_MS;
     worker->rest_ms = worker->rest_ms < MOST_REST_MS ? worker->rest_ms : MOST_REST_MS;
     struct timespec time = {worker->rest_ms / 1000, worker->rest_ms % 1000 * 1000000L};
+    atomic_fetch_add(&team.n_resting, 1);
     sleep_on(&team.stopping, 0, &time);
+    atomic_fetch_sub(&team.n_resting, 1);
     worker->rested = clock_ticks();
 }
 
@@ -263,8 +266,13 @@ static void run_team(ThreadWork work, void *argument, int n_items, uint64_t star
     }
 }
 
+/* Without workers, cuts would only cost the caller some of its stride. */
+static bool is_alone(void) {
+    return atomic_load_explicit(&team.n_resting, memory_order_relaxed) == team.n_threads - 1;
+}
+
 void threads_run(ThreadWork work, void *argument, int n_items) {
-    if (team.n_threads == 1 || n_items < 2) {
+    if (n_items < 2 || is_alone()) {
         work(argument, 0, n_items);
         return;
     }

@@ -19,8 +19,8 @@ from support.builds import PROMPTS, build_tiny, quick_board, run
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 # What every firmware holds; a case adds its matvec_*.
-COMMON = {"add", "add_scaled", "attention_mix", "attention_scores", "exp_shifted", "matvec_f32", "quantize_activation"}
-COMMON |= {"rms_norm", "swiglu", "to_f16"}
+COMMON = {"add", "add_scaled", "attention_mix", "attention_scores", "exp_shifted", "matvec_f32", "maximum"}
+COMMON |= {"quantize_activation", "rms_norm", "swiglu", "to_f16"}
 
 
 @dataclass(frozen=True)

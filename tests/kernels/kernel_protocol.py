@@ -18,7 +18,7 @@ Array = NDArray[Any]
 OPERATIONS = (  # the position is the number
     *("quantize_activation", "matvec_w4", "matvec_w8", "matvec_f32", "matvec_f16"),
     *("rms_norm", "rms_norm_in_place", "swiglu", "add_scaled", "add", "exp_shifted", "to_f16"),
-    *("attention_scores", "attention_mix", "scalar", "matmul_w4", "matmul_w8"),
+    *("attention_scores", "attention_mix", "scalar", "matmul_w4", "matmul_w8", "maximum"),
     *("write_before_buffer", "write_past_page"),
 )
 SENTINEL = 0xA5  # bytes of an output buffer before the call

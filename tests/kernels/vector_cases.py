@@ -26,6 +26,7 @@ def vector_cases() -> list[Case]:
         cases += attention(rng, head_dim, 6)
     for n in POSITIONS:
         cases += attention(rng, 64, n) + attention(rng, 10, n)
+    cases += [_maximum_at(n, at) for n in (1, 7, 8, 9, 23) for at in range(n)]
     cases += [_exp_shifted("exp over its range", exp_inputs(), 0.0, 1.0), *_silu_extremes()]
     cases += [*_narrowing(), _widening()]
     cases += _not_finite()
@@ -55,9 +56,17 @@ def elementwise(rng: np.random.Generator, n: int) -> list[Case]:
         Case(f"swiglu n={n}", "swiglu", [x, y], {0: swiglu}, (n,)),
         Case(f"add_scaled n={n}", "add_scaled", [y, x], {0: y + np.float32(weight) * x}, (n,), (weight,)),
         Case(f"add n={n}", "add", [y, x], {0: y + x}, (n,)),
+        Case(f"maximum n={n}", "maximum", [x], {}, (n,), result=float(x.max())),
         _exp_shifted(f"exp_shifted n={n}", x, float(x.max()), 0.77),
         Case(f"to_f16 n={n}", "to_f16", [x, untouched(n, "f2")], {1: x.astype(np.float16)}, (n,)),
     ]
+
+
+def _maximum_at(n: int, at: int) -> Case:
+    """All numbers negative, so that a lane of zeros would win; the largest one at each place."""
+    x = np.full(n, -2.0, np.float32)
+    x[at] = -0.5
+    return Case(f"maximum at {at} of {n}", "maximum", [x], {}, (n,), result=-0.5)
 
 
 def _exp_shifted(name: str, x: Array, largest: float, factor: float) -> Case:
