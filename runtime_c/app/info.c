@@ -108,6 +108,7 @@ void write_info(Writer *writer) {
     print_text(writer, "c_flags", BOARD_C_FLAGS);
     print_text(writer, "link_flags", BOARD_LINK_FLAGS);
     print_number(writer, "context", MODEL_CONTEXT);
+    print_number(writer, "prefill_batch", MODEL_BATCH);
     print_number(writer, "max_threads", MODEL_MAX_THREADS);
     print_number(writer, "default_threads", BOARD_DEFAULT_THREADS);
     print_key(writer, "run_options");

@@ -67,14 +67,15 @@ static void hidden_items(void *argument, int begin, int end) {
     }
 }
 
+/* One item for each token and rank. */
 static void quantize_hidden(void *argument, int begin, int end) {
     (void)argument;
-    for (Token *token = arena.tokens + begin; token < arena.tokens + end; token++) {
-        for (int rank = 0; rank < MODEL_TOP_K; rank++) {
-            trace_share_begin(start_ticks);
-            QUANTIZE(token->gate[rank], MODEL_HIDDEN_DIM, token->hidden[rank]);
-            trace_share_end(start_ticks, rank);
-        }
+    for (int choice = begin; choice < end; choice++) {
+        Token *token = &arena.tokens[choice / MODEL_TOP_K];
+        int rank = choice % MODEL_TOP_K;
+        trace_share_begin(start_ticks);
+        QUANTIZE(token->gate[rank], MODEL_HIDDEN_DIM, token->hidden[rank]);
+        trace_share_end(start_ticks, rank);
     }
 }
 
@@ -149,7 +150,7 @@ colibri_status experts_forward(int layer, int n) {
     trace_routing(layer, arena.tokens->routing.experts, arena.tokens->routing.weights);
     group_by_expert(n);
     threads_run(hidden_items, &job, n * MODEL_TOP_K * HIDDEN_PANELS);
-    threads_run(quantize_hidden, &job, n);
+    threads_run(quantize_hidden, &job, n * MODEL_TOP_K);
     threads_run(output_panels, &job, panels_of(MODEL_DIM));
     trace_experts(layer, arena.tokens->routing.experts);
     return COLIBRI_OK;

@@ -19,7 +19,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-enum { MAIN_STACK_BYTES = 64 * 1024 }; /* as much as every other thread has; the kernel maps more from the start */
+enum { MAIN_STACK_BYTES = 64 * 1024 }; /* more than is used (elf/stack.py), less than the kernel maps from the start */
 
 const char *memory_lock(void) {
     return mlockall(MCL_CURRENT | MCL_FUTURE) == 0 ? NULL : strerror(errno);

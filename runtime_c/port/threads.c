@@ -16,11 +16,11 @@
 
 /* Rounds of polling before a thread sleeps: long enough to bridge the gap between two matrices of one layer, short
  * enough that a thread whose core was taken by another process costs its neighbours microseconds, not time slices. */
-enum { SPIN_ROUNDS = 2000, STACK_BYTES = 64 * 1024 };
+enum { SPIN_ROUNDS = 2000 };
 
 /* Each thread's share of a job is cut, so that a thread whose core was taken holds back one cut. Small jobs are not:
  * every cut costs a call and loses some of a kernel's stride. */
-enum { MOST_CUTS = 4, LEAST_CUT_ITEMS = 8 };
+enum { MOST_CUTS = 16, LEAST_CUT_ITEMS = 8 };
 
 /* A worker whose core is wanted by another process, and which made the caller wait for that, rests for a while: the
  * others, the caller included, do its share. The rest is longer where the last one was of no use. */
@@ -304,8 +304,7 @@ colibri_status threads_start(int n_threads) {
     if (pthread_attr_init(&attributes) != 0) {
         return COLIBRI_E_THREADS;
     }
-    size_t stack_bytes = STACK_BYTES < PTHREAD_STACK_MIN ? (size_t)PTHREAD_STACK_MIN : (size_t)STACK_BYTES;
-    int failed = pthread_attr_setstacksize(&attributes, stack_bytes);
+    int failed = pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
     least_ticks = (uint64_t)clock_hz() * THREADS_LEAST_JOB_NS / 1000000000u;
     atomic_store(&team.stopping, 0);
     atomic_store(&team.job, 0);

@@ -6,6 +6,9 @@
 
 #include "colibri.h"
 
+/* Of each thread; the plan counts as much. glibc takes no less on AArch64. */
+enum { THREAD_STACK_BYTES = 128 * 1024 };
+
 /* Computes items begin .. end-1. Must not call threads_run. */
 typedef void (*ThreadWork)(void *argument, int begin, int end);
 

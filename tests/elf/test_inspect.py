@@ -27,7 +27,7 @@ CODE, BINARY_CODE = "objects hold only the board's instructions", "binary holds 
 PLAN = BuildPlan(
     "board", "model", OPTIONS,
     (Region("KV cache", 0, 4096, ""), Region("arena", 0, 64, ""), Region("code", 4 << 20, 4 << 20, ""),
-     Region("thread stacks", 0, 2 * 65536, "")),
+     Region("thread stacks", 0, 2 * 128 * 1024, "")),
     1 << 30, 1 << 30, 1, None,
 )  # fmt: skip
 BUFFERS = "char kv_cache[4096];\nchar arena[64];\n"
@@ -261,9 +261,9 @@ def test_a_stack_that_grows_without_bound_is_found(tmp_path: Path, monkeypatch: 
 def test_a_stack_frame_larger_than_a_threads_stack_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: str
 ) -> None:
-    extra = "int g(int n);\n__attribute__((used)) int g(int n) { volatile char v[60000]; v[n] = 1; return v[n / 2]; }\n"
+    extra = "int g(int n);\n__attribute__((used)) int g(int n) { volatile char v[124000]; v[n] = 1; return v[n / 2]; }\n"
     report = Case(tmp_path, monkeypatch, ("cortex-a53", toolchain), extra, libc=True).inspect()
-    assert "deepest g 60" in failed(report)["stack bounded"]
+    assert "deepest g 124" in failed(report)["stack bounded"]
     assert report.deepest_stack[0][0] == "g"
 
 

@@ -220,7 +220,7 @@ def test_fewer_threads_are_offered_where_the_stacks_are_too_much() -> None:
     folder = _folder(replace(LARGE, n_layers=1))
     base = make_plan(folder, board, BuildOptions(512, 1)).ram_bytes
     tight = _board(ram_budget_mib=-(-base // MIB))
-    room = (tight.ram_budget_bytes - base) // (64 * 1024) + 1
+    room = (tight.ram_budget_bytes - base) // (128 * 1024) + 1
     plan = make_plan(folder, tight, BuildOptions(512, 64))
     assert any(way.startswith(f"--threads {room} (") for way in plan.ways_out)
 

@@ -10,7 +10,7 @@ from colibri_build.model_constants import rotary_dim
 from colibri_build.reference.numbers import BLOCK_INPUTS, group_count
 
 CACHE_LINE = 64
-STACK_BYTES = 64 * 1024  # of each thread
+STACK_BYTES = 128 * 1024  # of each thread, as port/threads.h has it
 # Runtime, C library and symbol table of a static binary; glibc's is the larger one. The inspection compares the real
 # sections with it.
 CODE_BYTES = 1280 * 1024

@@ -106,8 +106,7 @@ class ReferenceModel:
         self._values[layer, :, pos] = v.astype(np.float16)
         _require_finite(self._keys[layer, :, pos], f"the key cache of layer {layer}")
         _require_finite(self._values[layer, :, pos], f"the value cache of layer {layer}")
-        mixed = [self._attend(layer, head, q[head]) for head in range(c.n_heads)]
-        out = self._product(f"{prefix}.o", np.concatenate(mixed))
+        out = self._product(f"{prefix}.o", self._attend(layer, q))
         return out + self._vector(f"{prefix}.o_bias") if c.o_bias else out
 
     def _latent_heads(self, prefix: str, h: F32) -> tuple[F32, F32, F32]:
@@ -137,22 +136,23 @@ class ReferenceModel:
             heads = np.stack([rms_norm(head, self._vector(f"{name}_norm"), c.rms_eps) for head in heads])
         return heads
 
-    def _attend(self, layer: int, head: int, q: F32) -> F32:
+    def _attend(self, layer: int, q: F32) -> F32:
+        """Of all heads, one after the other: what queries [n_heads, head_dim] find in the cache."""
         c, pos = self.config, self.position
         window = window_of(c, layer)
-        first = max(0, pos - window + 1) if window else 0
-        kv_head = head // (c.n_heads // c.n_kv_heads)
-        keys = self._keys[layer, kv_head, first : pos + 1].astype(np.float32)
-        values = self._values[layer, kv_head, first : pos + 1].astype(np.float32)
-        scores = dot(q[None, :], keys) * self._scale
-        sink = self._vector(f"layers.{layer}.sinks")[head : head + 1] if c.attention_sinks else scores[:0]
-        most = np.max(np.concatenate([scores, sink]))
+        seen = slice(max(0, pos - window + 1) if window else 0, pos + 1)
+        sharing = c.n_heads // c.n_kv_heads  # query heads of a key-value head
+        keys = np.repeat(self._keys[layer, :, seen].astype(np.float32), sharing, axis=0)
+        values = np.repeat(self._values[layer, :, seen].astype(np.float32), sharing, axis=0)
+        scores = dot(q[:, None, :], keys) * self._scale
+        sinks = self._vector(f"layers.{layer}.sinks")[:, None] if c.attention_sinks else scores[:, :0]
+        most = np.max(np.concatenate([scores, sinks], axis=1), axis=1, keepdims=True)
         e = exp(scores - most)
-        mixed = np.zeros(c.v_head_dim, np.float32)
-        for weight, value in zip(e, values, strict=True):
-            mixed = mixed + weight * value
-        total = lane_sum(e) + exp(sink - most)[0] if c.attention_sinks else lane_sum(e)
-        return np.asarray(mixed / total, np.float32)
+        mixed = np.zeros((c.n_heads, c.v_head_dim), np.float32)
+        for weight, value in zip(e.T, values.transpose(1, 0, 2), strict=True):
+            mixed = mixed + weight[:, None] * value
+        total = lane_sum(e) + exp(sinks - most)[:, 0] if c.attention_sinks else lane_sum(e)
+        return np.asarray(mixed / total[:, None], np.float32).reshape(-1)
 
     def _ffn(self, layer: int, h: F32, step: Step) -> F32:
         """What the feed-forward part of a layer adds: one dense part, or the chosen and the shared experts."""
