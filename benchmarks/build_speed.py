@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/build_speed.py [FOLDER] [--board x86-64-v3] [--layers 8] [--json FILE]
 
-Makes a seeded checkpoint with the shape of OLMoE (the default becomes a model folder of 127 MB) in FOLDER, or in one that is
+Makes a seeded checkpoint with the shape of OLMoE (the default becomes a model folder of 122 MB) in FOLDER, or in one that is
 removed in the end, and runs the commands as a user would. "held" is the anonymous memory of the largest process, sampled
 every 5 ms: what it allocated; "resident" also counts the pages of mapped files, which the system takes back when it needs
 them. The steps of a build are told apart by the lines that it prints.
@@ -21,13 +21,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from import_at_scale import CONFIG, TOKENIZER, shapes, write_shard
 
-DIM, HIDDEN, HEADS, EXPERTS, TOP_K, VOCAB = 512, 1792, 8, 8, 2, 32000
+DIM, HIDDEN, HEADS, EXPERTS, TOP_K, VOCAB = 512, 1536, 8, 8, 2, 32000
 PERIOD_S = 0.005
 LINK = "colibri_inference.unfinished"  # in the linker's command alone
 STEPS = {  # first words of a stage's line -> name of the step
@@ -42,12 +42,12 @@ STEPS = {  # first words of a stage's line -> name of the step
 
 @dataclass(frozen=True)
 class Row:
-    """One step; 0 bytes where it is a part of the one above."""
+    """A command, or a step of the one above it; bytes of its largest process."""
 
     step: str
     seconds: float
-    held_bytes: int = 0
-    resident_bytes: int = 0
+    held_bytes: int
+    resident_bytes: int
 
 
 def make_checkpoint(folder: Path, layers: int) -> None:
@@ -70,30 +70,44 @@ def make_checkpoint(folder: Path, layers: int) -> None:
 
 
 class Memory(threading.Thread):
-    """The most that a process, or one below it, held and had resident."""
+    """What a process or one below it held and had resident, whichever had most, at every moment."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, begin: float) -> None:
         super().__init__(daemon=True)
-        self._pid, self._ended = pid, threading.Event()
-        self.held = self.resident = 0
+        self._pid, self._begin, self._ended = pid, begin, threading.Event()
+        self._samples: list[tuple[float, int, int]] = []  # seconds since `begin`, bytes held, bytes resident
+        self._peak = 0  # resident, as the kernel knows it
         self.start()
 
     def run(self) -> None:
         """Sample until the end."""
         while not self._ended.wait(PERIOD_S):
+            held = resident = 0
             for pid in self._family(self._pid):
                 try:
                     status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
                 except OSError:
                     continue
                 fields = dict(line.split(":", 1) for line in status.splitlines())
-                self.held = max(self.held, self._bytes(fields.get("RssAnon", "0 kB")))
-                self.resident = max(self.resident, self._bytes(fields.get("VmHWM", "0 kB")))
+                held = max(held, self._bytes(fields.get("RssAnon", "0 kB")))
+                resident = max(resident, self._bytes(fields.get("VmRSS", "0 kB")))
+                self._peak = max(self._peak, self._bytes(fields.get("VmHWM", "0 kB")))
+            self._samples.append((time.monotonic() - self._begin, held, resident))
 
     def end(self) -> None:
         """Stop sampling."""
         self._ended.set()
         self.join()
+
+    def row(self, step: str, begin: float, end: float) -> Row:
+        """Of some seconds."""
+        seen = [(held, resident) for at, held, resident in self._samples if begin <= at < end] or [(0, 0)]
+        held, resident = (max(column) for column in zip(*seen, strict=True))
+        return Row(step, end - begin, held, resident)
+
+    def whole(self, step: str, seconds: float) -> Row:
+        """Of all of it."""
+        return replace(self.row(step, 0, seconds), resident_bytes=self._peak)
 
     @staticmethod
     def _bytes(text: str) -> int:
@@ -109,12 +123,12 @@ class Memory(threading.Thread):
             yield from self._family(int(child))
 
 
-def run(step: str, command: list[str], cache: Path) -> tuple[Row, list[tuple[float, str]]]:
-    """Run a command; returns its row, and what it said on stderr with the seconds at which it did."""
+def run(step: str, command: list[str], cache: Path) -> list[Row]:
+    """Run a command; returns its row, and those of its steps, from the lines that it prints with -v."""
     begin = time.monotonic()
     environment = {**os.environ, "COLIBRI_CACHE": str(cache)}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
-    memory = Memory(process.pid)
+    memory = Memory(process.pid, begin)
     assert process.stderr is not None
     said = [(time.monotonic() - begin, line.strip()) for line in process.stderr]
     code = process.wait()
@@ -122,16 +136,16 @@ def run(step: str, command: list[str], cache: Path) -> tuple[Row, list[tuple[flo
     memory.end()
     if code:
         sys.exit("\n".join([f"{' '.join(command)}: exit code {code}", *(line for _, line in said[-5:])]))
-    return Row(step, seconds, memory.held, memory.resident), said
+    return [memory.whole(step, seconds), *(memory.row(*part) for part in steps_of(seconds, said))]
 
 
-def steps_of(whole: Row, said: list[tuple[float, str]]) -> Iterator[Row]:
-    """The steps of a build, from the lines that it printed with -v."""
+def steps_of(seconds: float, said: list[tuple[float, str]]) -> Iterator[tuple[str, float, float]]:
+    """Name, begin and end of the steps of a build, from its lines; of another command, none."""
     begins = [(at, line.split()[1]) for at, line in said if line.startswith("== ")]
     begins += [(at, "link") for at, line in said if LINK in line]
-    begins = [(0.0, "start"), *sorted(begin for begin in begins if begin[1] in STEPS), (whole.seconds, "")]
-    for (begin, word), (end, _) in pairwise(begins):
-        yield Row(f"- {STEPS.get(word, 'start, find the compiler')}", end - begin)
+    begins = sorted(begin for begin in begins if begin[1] in STEPS)
+    for (begin, word), (end, _) in pairwise([(0.0, "start"), *begins, (seconds, "")] if begins else []):
+        yield f"- {STEPS.get(word, 'start, find the compiler')}", begin, end
 
 
 def measure(folder: Path, boards: list[str], layers: int) -> Iterator[Row]:
@@ -141,23 +155,22 @@ def measure(folder: Path, boards: list[str], layers: int) -> Iterator[Row]:
         make_checkpoint(checkpoint, layers)
     programs = Path(sys.executable).parent
     build = str(programs / "colibri-build")
-    yield run("quantize (rtn)", [str(programs / "colibri-quantize"), str(checkpoint), str(model)], cache)[0]
-    yield run("plan", [build, "plan", "-b", boards[0], str(model)], cache)[0]
+    yield from run("quantize (rtn)", [str(programs / "colibri-quantize"), str(checkpoint), str(model)], cache)
+    yield from run("plan", [build, "plan", "-b", boards[0], str(model)], cache)
     for board in boards:
         out = folder / "build" / board
         command = [build, "-v", "-b", board, "-o", str(out), str(model)]
         shutil.rmtree(out, ignore_errors=True)
-        whole, said = run(f"build for {board}", command, cache)
-        yield whole
-        yield from steps_of(whole, said)
-        yield run("rebuild, nothing changed", command, cache)[0]
+        golden = cache / board  # else the answers of the board before would be taken
+        yield from run(f"build for {board}", command, golden)
+        yield from run(f"rebuild for {board}, nothing changed", command, golden)
 
 
 def table(rows: list[Row]) -> str:
     """The rows as Markdown."""
     lines = ["| step | seconds | held | resident |", "|---|---:|---:|---:|"]
     for row in rows:
-        sizes = [f"{size / 2**20:.0f} MiB" if size else "" for size in (row.held_bytes, row.resident_bytes)]
+        sizes = [f"{size / 2**20:.0f} MiB" for size in (row.held_bytes, row.resident_bytes)]
         lines.append(f"| {row.step} | {row.seconds:.2f} | {sizes[0]} | {sizes[1]} |")
     return "\n".join(lines)
 

@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         raise SystemExit(__doc__)
     counts: dict[str, int] = {}
     exceeded: list[str] = []
-    print(f"{'board':10} {'class':5} {'kernel':20} {'a unit':>8}")
+    print(f"{'board':10} {'class':5} {'kernel':20} {'a unit':>9}")
     with tempfile.TemporaryDirectory() as name:
         plugin = build_plugin(Path(name))
         for board in map(load_board, BOARDS):
@@ -127,7 +127,7 @@ def _print_counts(board: Board, bits: int, counts: dict[str, int]) -> None:
         per_unit = counts[count_name(board, bits, counted.kernel)] / counted.amount
         limit = LIMITS.get((board.kernels, counted.kernel, bits))
         note = "" if limit is None else f"   limit {limit}"
-        print(f"{board.name:10} a{bits:<4} {counted.kernel:20} {per_unit:8.3f} per {counted.unit}{note}")
+        print(f"{board.name:10} a{bits:<4} {counted.kernel:20} {per_unit:9.4f} per {counted.unit}{note}")
 
 
 def build_plugin(folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """Measures our firmware beside llama.cpp, and writes benchmarks/results/ (make bench).
 
-    .venv/bin/python benchmarks/run.py                    everything that is not measured yet, three quarters of an hour
+    .venv/bin/python benchmarks/run.py                    everything that is not measured yet, an hour
     .venv/bin/python benchmarks/run.py --only decode,startup --model a,b --quick
     .venv/bin/python benchmarks/run.py --report           only the page and the plots
 
@@ -32,7 +32,7 @@ NOTHING: Json = {"figures": {}, "machine": {}, "rounds": 0, "trials": []}
 def main() -> int:
     """Exit code 0; 1 where a step failed or a count is above its limit, which is said on standard error.
 
-    A step that fails leaves its old figures.
+    What a step that fails would have measured is not measured: older figures go.
     """
     options = parse()
     results = read_results()
@@ -89,6 +89,7 @@ def measure(step: Step, letters: list[str], effort: Effort, results: Json) -> in
             figures[letter] = step.measure(letter, effort)
         except Exception as error:  # a step that fails must not lose the others' figures
             failed += 1
+            figures.pop(letter, None)
             print(f"{step.name} {letter}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
             continue
         trials = set(results["trials"]) - {f"{step.name} {letter}"}

@@ -109,9 +109,14 @@ static struct llama_context *open_context(struct llama_model *model, int n_threa
     return llama_init_from_model(model, params);
 }
 
-/* The firmware feeds every token of --bench, and with --tokens all but the last: `feeds_last` says which one is done.
- */
-static int generate(struct llama_context *context, int n_vocab, int n_tokens, bool feeds_last) {
+static void print_token(int n, llama_token token) {
+    printf("%s%d", n > 0 ? "," : "", token);
+    fflush(stdout);
+}
+
+/* The firmware feeds every token of --bench and prints nothing meanwhile; with --tokens it prints each at once and
+ * feeds all but the last: `is_timed` says which one is done. */
+static int generate(struct llama_context *context, int n_vocab, int n_tokens, bool is_timed) {
     int64_t start = now_us();
     if (llama_decode(context, llama_batch_get_one(prompt.ids, prompt.n)) != 0) {
         return fail("cannot be computed", "prompt");
@@ -125,9 +130,10 @@ static int generate(struct llama_context *context, int n_vocab, int n_tokens, bo
     for (int n = 0; n < n_tokens; n++) {
         llama_token token = most_likely(logits, n_vocab);
         chosen.ids[chosen.n++] = token;
-        printf("%s%d", n > 0 ? "," : "", token);
-        fflush(stdout);
-        if (n + 1 == n_tokens && !feeds_last) {
+        if (!is_timed) {
+            print_token(n, token);
+        }
+        if (n + 1 == n_tokens && !is_timed) {
             break;
         }
         if (llama_decode(context, llama_batch_get_one(&token, 1)) != 0) {
@@ -185,7 +191,7 @@ static void print_status(void) {
     fputs("]}\n", stderr);
 }
 
-static int run(const char *path, int n_tokens, int n_threads, int n_positions, bool repacks, bool feeds_last) {
+static int run(const char *path, int n_tokens, int n_threads, int n_positions, bool repacks, bool is_timed) {
     int64_t start = now_us();
     struct llama_model_params params = llama_model_default_params();
     params.use_extra_bufts = repacks;
@@ -199,7 +205,7 @@ static int run(const char *path, int n_tokens, int n_threads, int n_positions, b
     }
     timing.load_us = now_us() - start;
     int n_vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
-    int code = generate(context, n_vocab, n_tokens, feeds_last);
+    int code = generate(context, n_vocab, n_tokens, is_timed);
     print_status();
     return code;
 }

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from suite.commands import launch
+from suite.commands import launch, run
 from suite.engines import of_firmware
 from suite.models import Model, dense_model
-from suite.ours import BITS, BOARD_X86, firmware, script, timed
+from suite.ours import BITS, BOARD_X86, firmware, script
 from suite.places import Json
 
 TOKENS = 64
@@ -25,7 +25,7 @@ def correct(model: Model) -> Json:
     if model.letter == "c":
         found["dense"] = {f"a{bits}": _beside_dense(model, bits) for bits in BITS}
     built = firmware(model, BOARD_X86, 16)
-    proof = json.loads(timed([script("colibri-build"), "verify", built.path.parent, "--json"])["out"])
+    proof = json.loads(run([script("colibri-build"), "verify", built.path.parent, "--json"]).stdout)
     return found | {"verified": proof["ok"], "runs": len(proof["results"])}
 
 

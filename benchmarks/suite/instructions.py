@@ -21,6 +21,7 @@ CPUS = ("x86-64-v3", "cortex-a53")
 DECODED = 6  # tokens; the first one is chosen from the prompt's logits
 PROMPTS = (8, 72)  # tokens
 SEEDS = (0, 1, 2)
+SOURCE = BENCHMARKS / "instruction_plugin.c"
 MARK = re.compile(r"^mark (\d+)$", re.MULTILINE)
 
 
@@ -38,7 +39,7 @@ def instructions(model: Model, effort: Effort) -> Json:
 
 def _kept(engine: Engine, cpu: str, effort: Effort) -> Json:
     name = f"instructions-{engine.model.letter}-{cpu}-{engine.name.replace(' ', '-')}"
-    key = digest_of(engine.digest, digest_of_files([BENCHMARKS / "suite" / "instructions.py"]))
+    key = digest_of(engine.digest, digest_of_files([BENCHMARKS / "suite" / "instructions.py", SOURCE]))
     value: Json = measured(name, key, lambda: count(engine, cpu), fresh=effort.fresh)
     return value
 
@@ -70,7 +71,7 @@ def plugin() -> Path:
     """The QEMU plugin, compiled."""
     library = WORK / "tools" / "instruction_plugin.so"
     library.parent.mkdir(parents=True, exist_ok=True)
-    run(["gcc", "-O2", "-shared", "-fPIC", BENCHMARKS / "instruction_plugin.c", "-o", library])
+    run(["gcc", "-O2", "-shared", "-fPIC", SOURCE, "-o", library])
     return library
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from suite.cache import builder_digest, digest_of, digest_of_files, made
-from suite.commands import TIME_LIMIT_S, CommandFailedError
+from suite.commands import launch
 from suite.models import Model, checkpoint_folder, checkpoint_key
 from suite.places import Json
 
@@ -43,24 +40,9 @@ class Firmware:
 
 
 def timed(command: Sequence[str | Path]) -> Json:
-    """Run a command; seconds, the largest resident set among its processes in bytes, and its output."""
-    words = [str(word) for word in command]
-    begin = time.monotonic()
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:  # the usage of children is a maximum over all so far: ask a process that has this one alone
-        done = subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        with os.fdopen(writer, "w") as out:
-            json.dump({"code": done.returncode, "peak_kib": peak, "out": done.stdout, "err": done.stderr[-2000:]}, out)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as source:
-        found = json.loads(source.read() or '{"code": -1, "err": "killed"}')
-    os.waitpid(child, 0)
-    if found["code"] != 0:
-        raise CommandFailedError(f"{' '.join(words)[:400]}: exit code {found['code']}\n{found['err']}")
-    return {"seconds": round(time.monotonic() - begin, 2), "peak_bytes": found["peak_kib"] * 1024, "out": found["out"]}
+    """Run a command; seconds, and the largest resident set among its processes in bytes."""
+    seen = launch(command, has_status=False)
+    return {"seconds": round(seen.total_us / 1e6, 2), "peak_bytes": seen.peak_bytes}
 
 
 def script(name: str) -> Path:

@@ -78,7 +78,7 @@ def tokenizer() -> Json:
 
 
 def builder() -> Json:
-    """Time and memory of quantizing and building a model of 127 MB, step by step."""
+    """Time and memory of quantizing and building a model of 122 MB, step by step."""
     return with_json("build_speed.py")
 
 

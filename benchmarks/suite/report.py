@@ -7,6 +7,7 @@ from pathlib import Path
 
 from suite import tables
 from suite.places import RESULTS, Json, write_file
+from suite.speed import COLD_ROUNDS, NEIGHBOUR_ROUNDS
 from suite.targets import UNKNOWN, judge_all
 
 NOTES = "notes.json"  # target -> why it was reached or not, by hand
@@ -42,7 +43,7 @@ def page(results: Json, notes: Json) -> str:
 
 def _machine(results: Json) -> list[str]:
     rows = [[name.replace("_", " "), str(value)] for name, value in sorted(results["machine"].items())]
-    rows.append(["rounds", str(results["rounds"])])
+    rows.append(["rounds", f"{results['rounds']}; cold starts {COLD_ROUNDS}, a busy core {NEIGHBOUR_ROUNDS}"])
     if results["trials"]:
         rows.append(["measured with --quick, a trial and no result", ", ".join(results["trials"])])
     return tables.table(("measured with", ""), rows, numbers=False)

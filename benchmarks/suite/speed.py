@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from suite.commands import Launched, launch, run, tool
 from suite.engines import Engine, rotations
@@ -21,18 +21,23 @@ SHORT_PROMPT, FIRST_TOKEN_PROMPT = 8, 6
 BANDWIDTH_MIB, BANDWIDTH_PASSES = 1024, 4
 PROMPT_RUNS, PROMPT_RUNS_US = 5, 300_000
 BUSY_CPU = 1
+COLD_ROUNDS, NEIGHBOUR_ROUNDS = 3, 5
 CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 def decode(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
     """{"1": {"engines": {name: rows}, "bandwidth": [bytes a second, before and after]}, "2": ...}."""
     tokens = model.bench_tokens // (4 if effort.quick else 1)
-    found: Json = {}
-    for threads in THREADS:
-        before = bandwidth(threads)
-        rows = _rounds(members, effort, lambda engine, n=threads: decode_row(engine, tokens, n))
-        found[str(threads)] = {"engines": rows, "bandwidth": [before, bandwidth(threads)], "tokens": tokens}
-    return found
+    before = {threads: bandwidth(threads) for threads in THREADS}
+    rows = _rounds(members, effort, lambda engine, threads: decode_row(engine, tokens, threads))
+    return {
+        str(threads): {
+            "engines": rows[threads],
+            "bandwidth": [before[threads], bandwidth(threads)],
+            "tokens": tokens,
+        }
+        for threads in THREADS
+    }
 
 
 def decode_row(engine: Engine, tokens: int, threads: int) -> Json:
@@ -53,10 +58,8 @@ def bandwidth(threads: int) -> float:
 def prefill(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
     """{"1": {name: rows}, "2": ...}: tokens a second between a short and a long prompt."""
     long = model.long_prompt // (2 if effort.quick else 1)
-    return {
-        str(threads): _rounds(members, effort, lambda engine, n=threads: _prefill_row(engine, model, long, n))
-        for threads in THREADS
-    }
+    rows = _rounds(members, effort, lambda engine, threads: _prefill_row(engine, model, long, threads))
+    return {str(threads): rows[threads] for threads in THREADS}
 
 
 def _prefill_row(engine: Engine, model: Model, long: int, threads: int) -> Json:
@@ -84,15 +87,16 @@ def startup(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
 
     drops = os.access(CACHES, os.W_OK) and not effort.quick  # a trial leaves other programs their caches
 
-    def first(engine: Engine, *, cold: bool) -> Json:
+    def first(engine: Engine, threads: int, *, cold: bool) -> Json:
         if cold:
             forget_files(engine.files, everything=drops)
-        return {"first_us": launch(engine.answer(ids, 1, max(THREADS))).first_us}
+        return {"first_us": launch(engine.answer(ids, 1, threads)).first_us}
 
-    first(members[0], cold=False)
-    found: Json = {"threads": max(THREADS), "cold_by": "drop_caches" if drops else "posix_fadvise"}
-    found["warm"] = _rounds(members, effort, lambda engine: first(engine, cold=False))
-    found["cold"] = _rounds(members, Effort(3, effort.quick, effort.fresh), lambda engine: first(engine, cold=True))
+    few, most = Effort(COLD_ROUNDS, effort.quick, effort.fresh), max(THREADS)
+    first(members[0], most, cold=False)
+    found: Json = {"threads": most, "cold_by": "drop_caches" if drops else "posix_fadvise"}
+    found["warm"] = _rounds(members, effort, partial(first, cold=False), (most,))[most]
+    found["cold"] = _rounds(members, few, partial(first, cold=True), (most,))[most]
     return found
 
 
@@ -109,16 +113,17 @@ def forget_files(files: Sequence[Path], *, everything: bool) -> None:
 def faults(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
     """Page faults while decoding, of a shorter and a longer run with one thread, as each side reports them itself.
 
-    {name: {"tokens": [shorter, longer], "faults": [..]}}
+    {name: {"tokens": [shorter, longer], "faults": [..], "peak_bytes": the larger resident set}}
     """
     lengths = (model.bench_tokens, min(3 * model.bench_tokens, model.context - 32))
     found: Json = {}
     for engine in members:
-        runs = [launch(engine.decode(tokens, 1)).status for tokens in lengths]
-        counts = [status["bench"] if engine.is_ours else status for status in runs]  # not those of the whole run
+        runs = [launch(engine.decode(tokens, 1)) for tokens in lengths]
+        counts = [run.status["bench"] if engine.is_ours else run.status for run in runs]  # not those of the whole run
         found[engine.name] = {
             "tokens": list(lengths),
             "faults": [count["minor_faults"] + count["major_faults"] for count in counts],
+            "peak_bytes": max(run.peak_bytes for run in runs),
         }
     return found
 
@@ -126,9 +131,11 @@ def faults(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
 @contextmanager
 def busy_neighbour() -> Iterator[None]:
     """A process that never rests, on one core."""
-    program = f"import os\nos.sched_setaffinity(0, {{{BUSY_CPU}}})\nwhile True: pass"
-    child = subprocess.Popen([sys.executable, "-c", program])
+    program = f"import os\nos.sched_setaffinity(0, {{{BUSY_CPU}}})\nos.write(1, b'.')\nwhile True: pass"
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert child.stdout is not None
     try:
+        child.stdout.read(1)  # it runs
         yield
     finally:
         child.kill()
@@ -138,22 +145,27 @@ def busy_neighbour() -> Iterator[None]:
 def neighbour(members: Sequence[Engine], model: Model, effort: Effort) -> Json:
     """Decoding, quiet and with a busy core: {"1": {"quiet": {name: rows}, "busy": {name: rows}}, "2": ...}."""
     tokens = max(model.bench_tokens, 128)  # of fewer p99 would be the maximum
-    found: Json = {}
-    for threads in THREADS:
-        rows: Json = {"quiet": {}, "busy": {}}
-        for order in rotations(members, 3):
-            for engine in order:
+    found: Json = {str(threads): {"quiet": {}, "busy": {}} for threads in THREADS}
+    for order in rotations(members, NEIGHBOUR_ROUNDS):
+        for engine in order:
+            for threads in THREADS:
+                rows = found[str(threads)]
                 rows["quiet"].setdefault(engine.name, []).append(decode_row(engine, tokens, threads))
                 with busy_neighbour():
                     rows["busy"].setdefault(engine.name, []).append(decode_row(engine, tokens, threads))
-        found[str(threads)] = rows
     return found
 
 
-def _rounds(members: Sequence[Engine], effort: Effort, measure: Any) -> Json:
-    """{name: [row of each round]}; the n-th rows of all were measured one after the other."""
-    rows: Json = {}
+def _rounds(
+    members: Sequence[Engine],
+    effort: Effort,
+    measure: Callable[[Engine, int], Json],
+    thread_counts: Sequence[int] = THREADS,
+) -> dict[int, Json]:
+    """{threads: {name: [row of each round]}}; the n-th rows of all were measured one after the other."""
+    found: dict[int, Json] = {threads: {} for threads in thread_counts}
     for order in rotations(members, effort.rounds):
         for engine in order:
-            rows.setdefault(engine.name, []).append(measure(engine))
-    return rows
+            for threads in thread_counts:
+                found[threads].setdefault(engine.name, []).append(measure(engine, threads))
+    return found

@@ -69,7 +69,8 @@ def _timed(
 def how_timed() -> str:
     """Changes with the code that measures."""
     suite, tools = BENCHMARKS / "suite", BENCHMARKS / "tools"
-    return digest_of_files([suite / "speed.py", suite / "engines.py", tools / "launch.c", tools / "bandwidth.c"])
+    measuring = [suite / f"{name}.py" for name in ("speed", "engines", "commands", "models")]
+    return digest_of_files([*measuring, tools / "launch.c", tools / "bandwidth.c"])
 
 
 def _decode(members: Sequence[Engine], model: Model, effort: Effort) -> Json:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from statistics import StatisticsError, median
 from typing import Any
 
-from suite.figures import best, middle, paired, spread
+from suite.figures import best, further_faults, middle, paired, spread
 from suite.places import Json
 
+BUILT_FOR = ("x86-64-v3", "cortex-a53")  # by build_speed.py
+OVER_THE_CACHE, PRODUCTS = "attention over the cache", "matrices"  # stages: the first, and those that end so
 REACHED, MISSED, UNKNOWN = "reached", "not reached", "not measured"
 Figures = Json  # step -> model -> what the step measured
 
@@ -79,9 +81,10 @@ def _decode(model: str, threads: str, ours: str, f: Figures) -> float:
     return paired(rows, "tokens_per_s", ours, best(rows, "tokens_per_s", peer_names(rows))).median
 
 
-def _scaling(ours: str, f: Figures) -> float:
-    one, two = (middle(f["decode"]["a"][n]["engines"][ours], "tokens_per_s") for n in ("1", "2"))
-    return two / one
+def _scaling(model: str, ours: str, f: Figures) -> float:
+    """Two threads against one, round by round."""
+    one, two = (f["decode"][model][n]["engines"][ours] for n in ("1", "2"))
+    return paired({"1": one, "2": two}, "tokens_per_s", "2", "1").median
 
 
 def _prefill(ours: str, f: Figures) -> float:
@@ -104,22 +107,33 @@ def _memory_of_binary(f: Figures) -> float:
     return middle(f["decode"]["a"]["1"]["engines"]["a16"], "peak_bytes") / binary
 
 
+def _memory_prefaulted(f: Figures) -> float:
+    binary = float(f["build"]["a"]["a16"]["binary_bytes"])
+    return float(f["faults"]["a"]["a16 prefaulted"]["peak_bytes"]) / binary
+
+
 def _memory_ratio(f: Figures) -> float:
     rows = f["decode"]["a"]["1"]["engines"]
     fastest = best(rows, "tokens_per_s", peer_names(rows))
     return middle(rows["a16"], "peak_bytes") / middle(rows[fastest], "peak_bytes")
 
 
-def _attention(cpu: str, f: Figures) -> float:
-    return attention_percent(f["stages"]["all"][f"a {cpu} a16"]["figures"])
-
-
-def attention_percent(results: Sequence[Json]) -> float:
-    """Of a decoded token's instructions those that go over the cache, from the list of stage_instructions.py."""
-    for found in results:
+def _stages(cpu: str, ours: str, f: Figures) -> dict[str, float]:
+    """Percent of a decoded token's instructions by stage, of model a at context 512."""
+    for found in f["stages"]["all"][f"a {cpu} {ours}"]["figures"]:
         if found["point"].startswith("decode"):
-            return float(found["stages"]["attention over the cache"]["percent"])
+            return {stage: float(of["percent"]) for stage, of in found["stages"].items()}
     raise KeyError("decode")
+
+
+def _attention(cpu: str, ours: str, f: Figures) -> float:
+    return _stages(cpu, ours, f)[OVER_THE_CACHE]
+
+
+def _rest(cpu: str, f: Figures) -> float:
+    """The largest stage that is neither a product of matrices nor attention over the cache."""
+    stages = _stages(cpu, "a16", f)
+    return max(of for stage, of in stages.items() if stage != OVER_THE_CACHE and not stage.endswith(PRODUCTS))
 
 
 def _busy(threads: str, f: Figures) -> float:
@@ -127,13 +141,18 @@ def _busy(threads: str, f: Figures) -> float:
     return middle(found["busy"]["a16"], "p99_us") / middle(found["quiet"]["a16"], "median_us")
 
 
-def _two_against_one(state: str, f: Figures) -> float:
-    found = f["neighbour"]["a"]
-    return middle(found["2"][state]["a16"], "tokens_per_s") / middle(found["1"][state]["a16"], "tokens_per_s")
+def _two_against_one(ours: str, f: Figures) -> float:
+    """Beside a busy core, round by round."""
+    one, two = (f["neighbour"]["a"][n]["busy"][ours] for n in ("1", "2"))
+    return paired({"1": one, "2": two}, "tokens_per_s", "2", "1").median
 
 
 def _faults(f: Figures) -> float:
     return float(max(f["faults"]["a"]["a16 prefaulted"]["faults"]))
+
+
+def _default_faults(f: Figures) -> float:
+    return further_faults(f["faults"]["a"]["a16"])
 
 
 def _spread(cpu: str, f: Figures) -> float:
@@ -144,6 +163,10 @@ def _builder(step: str, name: str, f: Figures) -> float:
     """A figure of build_speed.py. Raises KeyError for a step that is not there."""
     rows = {row["step"]: row for row in f["builder"]["all"]["figures"]["rows"]}
     return float(rows[step][name])
+
+
+def _slowest_rebuild(f: Figures) -> float:
+    return max(_builder(f"rebuild for {board}, nothing changed", "seconds", f) for board in BUILT_FOR)
 
 
 def _largest_tensors(f: Figures) -> float:
@@ -203,7 +226,11 @@ TARGETS = (
     *_decode_targets(),
     *(
         Target(
-            f"scaling-{ours}", f"two threads against one, model a, {ours}", 1.8, operator.ge, partial(_scaling, ours)
+            f"scaling-{ours}",
+            f"two threads against one, model a, {ours}",
+            1.8,
+            operator.ge,
+            partial(_scaling, "a", ours),
         )
         for ours in ("a16", "a8")
     ),
@@ -237,6 +264,7 @@ TARGETS = (
         partial(_first_ratio, "repacked"),
     ),
     Target("memory-binary", "resident set against the binary's size, model a", 1.05, operator.le, _memory_of_binary, 3),
+    Target("memory-prefaulted", "the same with --prefault", 1.05, operator.le, _memory_prefaulted, 3),
     Target(
         "memory-peer",
         "resident set against llama.cpp's fastest configuration, model a",
@@ -246,11 +274,23 @@ TARGETS = (
     ),
     *(
         Target(
-            f"attention-{cpu}",
-            f"attention over the cache at context 512, % of a token, model a, {cpu}",
+            f"attention-{cpu}-{ours}",
+            f"attention over the cache at context 512, % of a token's instructions, model a, {cpu}, {ours}",
             10,
             operator.le,
-            partial(_attention, cpu),
+            partial(_attention, cpu, ours),
+            1,
+        )
+        for ours in ("a16", "a8")
+        for cpu in ("x86-64-v3", "cortex-a53")
+    ),
+    *(
+        Target(
+            f"rest-{cpu}",
+            f"the largest stage but products and attention, % of the same, {cpu}, a16",
+            5,
+            operator.le,
+            partial(_rest, cpu),
             1,
         )
         for cpu in ("x86-64-v3", "cortex-a53")
@@ -267,14 +307,26 @@ TARGETS = (
     ),
     *(
         Target(
-            f"two-threads-{state}",
-            f"two threads against one, {state} machine, model a, a16",
+            f"two-threads-{model}-{ours}",
+            f"two threads against one, model {model}, {ours}",
             1,
             operator.ge,
-            partial(_two_against_one, state),
+            partial(_scaling, model, ours),
         )
-        for state in ("quiet", "busy")
+        for model in "bcd"
+        for ours in ("a16", "a8")
     ),
+    *(
+        Target(
+            f"two-threads-busy-{ours}",
+            f"two threads against one, one core busy, model a, {ours}",
+            1,
+            operator.ge,
+            partial(_two_against_one, ours),
+        )
+        for ours in ("a16", "a8")
+    ),
+    Target("faults-default", "page faults of each further token, model a, a16", 0, operator.eq, _default_faults),
     Target("faults", "page faults while decoding, model a, a16 --prefault", 0, operator.eq, _faults, 0),
     *(
         Target(
@@ -290,22 +342,28 @@ TARGETS = (
     *(
         Target(
             f"build-{board}",
-            f"build of 127 MB after quantization, seconds, {board}",
+            f"build of 122 MB after quantization, seconds, {board}",
             10,
             operator.lt,
             partial(_builder, f"build for {board}", "seconds"),
             1,
         )
-        for board in ("x86-64-v3", "cortex-a53")
+        for board in BUILT_FOR
     ),
     Target(
         "rebuild",
-        "the same with nothing changed, seconds",
+        "the same with nothing changed, seconds, the slower board",
         1,
         operator.lt,
-        partial(_builder, "rebuild, nothing changed", "seconds"),
+        _slowest_rebuild,
     ),
-    Target("quantize-memory", "memory of quantizing, in largest tensors as f32", 3, operator.le, _largest_tensors),
+    Target(
+        "quantize-memory",
+        "memory that quantizing allocates, in largest tensors as f32 (the file's are bf16, half as large)",
+        3,
+        operator.le,
+        _largest_tensors,
+    ),
 )
 
 

@@ -26,12 +26,15 @@ enum { MOST_CUTS = 16, LEAST_CUT_ITEMS = 8 };
  * others, the caller included, do its share. The rest is longer where the last one was of no use. */
 enum { LEAST_REST_MS = 64, MOST_REST_MS = 1024, REST_FACTOR = 4 };
 
-/* A job that one thread does in less time is not worth waking others for. A test divides all of them. */
+/* A job that one thread does in less time is not worth dividing. A test divides all of them. */
 #ifndef THREADS_LEAST_JOB_NS
 #define THREADS_LEAST_JOB_NS 4000
 #endif
 
-enum { N_COSTS = 16, MOST_UNTIMED = 15 };
+/* From LONG_JOB times that on it is always worth it. Between, what waking and waiting cost decides, which differs
+ * between machines and from one minute to the next: one of SOME jobs of a kind is timed, one of MANY is done the other
+ * way. */
+enum { LONG_JOB = 10, SOME = 16, MANY = 256, N_COSTS = 64 };
 
 /* What threads sleep on: the kernel compares its 32 bits with what they have seen. */
 typedef _Atomic uint32_t Futex;
@@ -56,15 +59,21 @@ static struct {
  */
 static struct { _Alignas(64) _Atomic uint32_t value; } taken[MODEL_MAX_THREADS];
 
-/* What the last job of a kind took one thread, or would have taken it. */
+typedef enum { WHOLE, DIVIDED } Way;
+
+/* What jobs of a kind take each way, in ticks of clock_ticks() for n_items. Of long jobs the time as a whole is not
+ * known, but no more than this. A team that was held up once says nothing: of its last two times the lesser counts. */
 typedef struct {
     ThreadWork work;
-    uint64_t ticks; /* of clock_ticks() */
+    uint64_t ticks[2];
+    uint64_t last_divided;
     uint64_t n_items;
-    int n_untimed; /* jobs since then, all of them short */
+    unsigned n_jobs; /* since the other way was tried */
 } Cost;
 
-static Cost costs[N_COSTS]; /* by the work's address; of the caller alone */
+static const uint64_t UNKNOWN_TICKS = UINT64_C(1) << 40; /* more than any job takes */
+
+static Cost costs[N_COSTS]; /* more than kinds of jobs: at the work's hash or behind it; of the caller alone */
 static uint64_t least_ticks;
 
 /* Of one worker. */
@@ -241,17 +250,23 @@ static void wait_for_workers(uint64_t start) {
     atomic_store(&team.caller_sleeps, false);
 }
 
-static Cost *cost_of(ThreadWork work) {
-    Cost *cost = &costs[((uintptr_t)work >> 4) % N_COSTS];
-    if (cost->work != work) {
-        *cost = (Cost){work, UINT64_MAX, 1, 0};
+/* Of this kind of job, for n_items. */
+static Cost *cost_of(ThreadWork work, uint64_t n_items) {
+    size_t at = (uintptr_t)work >> 4;
+    while (costs[at % N_COSTS].work != work && costs[at % N_COSTS].work != NULL) {
+        at++;
     }
+    Cost *cost = &costs[at % N_COSTS];
+    if (cost->work == NULL) {
+        *cost = (Cost){work, {UNKNOWN_TICKS, UNKNOWN_TICKS}, UNKNOWN_TICKS, n_items, 0};
+    }
+    for (Way way = WHOLE; cost->n_items != n_items && way <= DIVIDED; way++) {
+        if (cost->ticks[way] < UNKNOWN_TICKS) {
+            cost->ticks[way] = cost->ticks[way] * n_items / cost->n_items;
+        }
+    }
+    cost->n_items = n_items;
     return cost;
-}
-
-/* A job whose like was long, or was never seen. */
-static bool is_worth_a_team(const Cost *cost, int n_items) {
-    return cost->ticks / cost->n_items >= least_ticks || cost->ticks * (uint64_t)n_items >= least_ticks * cost->n_items;
 }
 
 static void run_team(ThreadWork work, void *argument, int n_items, uint64_t start) {
@@ -266,6 +281,35 @@ static void run_team(ThreadWork work, void *argument, int n_items, uint64_t star
     }
 }
 
+static void run_timed(Cost *cost, Way way, void *argument) {
+    uint64_t start = clock_ticks();
+    if (way == WHOLE) {
+        cost->work(argument, 0, (int)cost->n_items);
+        cost->ticks[WHOLE] = clock_ticks() - start;
+        return;
+    }
+    run_team(cost->work, argument, (int)cost->n_items, start);
+    uint64_t ticks = clock_ticks() - start;
+    cost->ticks[DIVIDED] = ticks < cost->last_divided ? ticks : cost->last_divided;
+    cost->last_divided = ticks;
+}
+
+static void run_short(Cost *cost, void *argument) {
+    bool is_too_short = cost->ticks[WHOLE] < least_ticks;
+    Way way = is_too_short || cost->ticks[WHOLE] <= cost->ticks[DIVIDED] ? WHOLE : DIVIDED;
+    cost->n_jobs++;
+    if (cost->n_jobs >= MANY && !is_too_short) {
+        run_timed(cost, way == WHOLE ? DIVIDED : WHOLE, argument);
+        cost->n_jobs = 0;
+    } else if (cost->n_jobs % SOME == 0) {
+        run_timed(cost, way, argument);
+    } else if (way == DIVIDED) {
+        run_team(cost->work, argument, (int)cost->n_items, clock_ticks());
+    } else {
+        cost->work(argument, 0, (int)cost->n_items);
+    }
+}
+
 /* Without workers, cuts would only cost the caller some of its stride. */
 static bool is_alone(void) {
     return atomic_load_explicit(&team.n_resting, memory_order_relaxed) == team.n_threads - 1;
@@ -276,23 +320,14 @@ void threads_run(ThreadWork work, void *argument, int n_items) {
         work(argument, 0, n_items);
         return;
     }
-    Cost *cost = cost_of(work);
-    bool is_long = is_worth_a_team(cost, n_items);
-    if (!is_long && cost->n_untimed++ < MOST_UNTIMED) {
-        work(argument, 0, n_items);
+    Cost *cost = cost_of(work, (uint64_t)n_items);
+    if (cost->ticks[WHOLE] < LONG_JOB * least_ticks) {
+        run_short(cost, argument);
         return;
     }
-    uint64_t start = clock_ticks();
-    uint64_t threads_used = 1;
-    if (is_long) {
-        run_team(work, argument, n_items, start);
-        threads_used = (uint64_t)team.n_threads;
-    } else {
-        work(argument, 0, n_items);
-    }
-    cost->ticks = (clock_ticks() - start) * threads_used;
-    cost->n_items = (uint64_t)n_items;
-    cost->n_untimed = 0;
+    run_timed(cost, DIVIDED, argument);
+    cost->ticks[WHOLE] = cost->ticks[DIVIDED] * (uint64_t)team.n_threads;
+    cost->n_jobs = MANY; /* should it turn out to be short, the next one is done whole */
 }
 
 colibri_status threads_start(int n_threads) {

@@ -261,7 +261,9 @@ def test_a_stack_that_grows_without_bound_is_found(tmp_path: Path, monkeypatch: 
 def test_a_stack_frame_larger_than_a_threads_stack_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toolchain: str
 ) -> None:
-    extra = "int g(int n);\n__attribute__((used)) int g(int n) { volatile char v[124000]; v[n] = 1; return v[n / 2]; }\n"
+    extra = (
+        "int g(int n);\n__attribute__((used)) int g(int n) { volatile char v[124000]; v[n] = 1; return v[n / 2]; }\n"
+    )
     report = Case(tmp_path, monkeypatch, ("cortex-a53", toolchain), extra, libc=True).inspect()
     assert "deepest g 124" in failed(report)["stack bounded"]
     assert report.deepest_stack[0][0] == "g"

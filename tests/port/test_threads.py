@@ -25,7 +25,7 @@ DIVIDE = "-DTHREADS_LEAST_JOB_NS=0"  # short jobs, too
     ("compiler", "flags", "run"),
     [
         (["gcc"], ["-O3", DIVIDE], []),
-        (["gcc"], ["-O3"], []),
+        (["gcc"], ["-O3", "-DCHECK_REST"], []),
         (["gcc"], ["-O1", "-g", "-fsanitize=thread", DIVIDE], ["setarch", "-R"]),
         (["aarch64-linux-gnu-gcc", "-static"], ["-O3", DIVIDE], ["qemu-aarch64-static", "-cpu", "cortex-a53"]),
     ],
@@ -34,7 +34,7 @@ DIVIDE = "-DTHREADS_LEAST_JOB_NS=0"  # short jobs, too
 def test_every_item_is_done_once(tmp_path: Path, compiler: list[str], flags: list[str], run: list[str]) -> None:
     (tmp_path / "model_config.h").write_text("#define MODEL_MAX_THREADS 4\n", encoding="utf-8")
     includes = [f"-I{ROOT}/runtime_c", f"-I{ROOT}/runtime_c/include", f"-I{tmp_path}"]
-    sources = [str(ROOT / "tests/port/threads_main.c"), str(ROOT / "runtime_c/port/threads.c")]
+    sources = [str(ROOT / "tests/port/threads_main.c")]
     program = str(tmp_path / "threads")
     subprocess.run([*compiler, *COMMON, *flags, *includes, *sources, "-o", program], check=True)
     done = subprocess.run([*run, program], capture_output=True, text=True, timeout=60, check=False)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "model_config.h"
-#include "port/threads.h"
+#include "port/threads.c" /* to see who rests */
 
 enum { N_ITEMS = 1000, N_JOBS = 600 };
 
@@ -111,6 +111,64 @@ static int check_stalled_worker(void) {
 }
 #endif
 
+/* A worker that another program takes the core from, so that the caller waits for it, has to leave its share to the
+ * others for a while. Both are bound to one core; where there is only one, nothing is waited for. */
+#if defined(CHECK_REST)
+static void burn(void *argument, int begin, int end) {
+    volatile unsigned *sink = argument;
+    for (int i = begin; i < end; i++) {
+        for (unsigned n = 0; n < 20000; n++) {
+            *sink += n;
+        }
+    }
+}
+
+static void *burn_always(void *argument) {
+    volatile unsigned sink = 0;
+    while (!atomic_load((atomic_int *)argument)) {
+        sink++;
+    }
+    return NULL;
+}
+
+static int check_preempted_worker(void) {
+    cpu_set_t all;
+    cpu_set_t last;
+    CPU_ZERO(&last);
+    if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2 || threads_start(2) != COLIBRI_OK) {
+        return 1;
+    }
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (CPU_ISSET(cpu, &all)) {
+            CPU_ZERO(&last);
+            CPU_SET(cpu, &last);
+        }
+    }
+    atomic_int is_over = 0;
+    pthread_t other;
+    if (pthread_setaffinity_np(threads_handle(1), sizeof last, &last) != 0 ||
+        pthread_create(&other, NULL, burn_always, &is_over) != 0) {
+        return 1;
+    }
+    (void)pthread_setaffinity_np(other, sizeof last, &last);
+    unsigned sink = 0;
+    int n_jobs = 0;
+    while (n_jobs < 20000 && workers[1].rested == 0) {
+        threads_run(burn, &sink, 64);
+        n_jobs++;
+    }
+    atomic_store(&is_over, 1);
+    pthread_join(other, NULL);
+    int was_rested = workers[1].rested != 0;
+    threads_stop();
+    return !was_rested;
+}
+#else
+static int check_preempted_worker(void) {
+    return 0;
+}
+#endif
+
 int main(void) {
     if (threads_start(2) != COLIBRI_OK) { /* an emulator or sanitizer starts a thread of its own with the first */
         return 1;
@@ -131,6 +189,10 @@ int main(void) {
     }
     if (check_stalled_worker() != 0) {
         puts("wrong counts with a stalled worker");
+        return 1;
+    }
+    if (check_preempted_worker() != 0) {
+        puts("a worker without a core does not rest");
         return 1;
     }
     if (check_tasks(n_tasks) != 0) {
