@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from suite.models import MODELS
-from suite.ours import BITS, BOARD_X86, firmware
+from suite.ours import BOARD_X86, firmware
 from suite.places import BENCHMARKS, ROOT, WORK, Json
 
 COUNT = re.compile(r"^(\S+)\s+a(\d+)\s+(\S+)\s+([\d.]+)", re.MULTILINE)
@@ -58,9 +58,9 @@ def stages(letters: Sequence[str]) -> Json:
     found: Json = {}
     for letter in letters:
         model = MODELS[letter]
-        builds = [firmware(model, board, bits) for bits in BITS for board in (BOARD_X86, model.board_a53)]
+        builds = [firmware(model, board, 16) for board in (BOARD_X86, model.board_a53)]
         context = str(min(STAGES_CONTEXT, model.context - 32))
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(len(builds)) as pool:
             counts = pool.map(
                 lambda x, n=context: with_json("stage_instructions.py", x.path.parent, "--context", n), builds
             )

@@ -106,9 +106,8 @@ def instructions(figures: Json) -> list[str]:
                 millions = per_token(counts)
                 equal = f"{100 * spread(counts['tokens']):.4f}" if len(counts["tokens"]) > 1 else ""
                 byte = millions * 1e6 / counts["weight_bytes"]
-                rows.append(
-                    [f"{letter}, {name}", cpu, f"{millions:.3f}", f"{byte:.3f}", f"{counts['prompt'] / 1e6:.3f}", equal]
-                )
+                prompt = f"{counts['prompt'] / 1e6:.3f}" if "prompt" in counts else ""
+                rows.append([f"{letter}, {name}", cpu, f"{millions:.3f}", f"{byte:.3f}", prompt, equal])
     return table(header, rows)
 
 

@@ -118,21 +118,21 @@ def _memory_ratio(f: Figures) -> float:
     return middle(rows["a16"], "peak_bytes") / middle(rows[fastest], "peak_bytes")
 
 
-def _stages(cpu: str, ours: str, f: Figures) -> dict[str, float]:
+def _stages(cpu: str, f: Figures) -> dict[str, float]:
     """Percent of a decoded token's instructions by stage, of model a at context 512."""
-    for found in f["stages"]["all"][f"a {cpu} {ours}"]["figures"]:
+    for found in f["stages"]["all"][f"a {cpu} a16"]["figures"]:
         if found["point"].startswith("decode"):
             return {stage: float(of["percent"]) for stage, of in found["stages"].items()}
     raise KeyError("decode")
 
 
-def _attention(cpu: str, ours: str, f: Figures) -> float:
-    return _stages(cpu, ours, f)[OVER_THE_CACHE]
+def _attention(cpu: str, f: Figures) -> float:
+    return _stages(cpu, f)[OVER_THE_CACHE]
 
 
 def _rest(cpu: str, f: Figures) -> float:
     """The largest stage that is neither a product of matrices nor attention over the cache."""
-    stages = _stages(cpu, "a16", f)
+    stages = _stages(cpu, f)
     return max(of for stage, of in stages.items() if stage != OVER_THE_CACHE and not stage.endswith(PRODUCTS))
 
 
@@ -274,14 +274,13 @@ TARGETS = (
     ),
     *(
         Target(
-            f"attention-{cpu}-{ours}",
-            f"attention over the cache at context 512, % of a token's instructions, model a, {cpu}, {ours}",
+            f"attention-{cpu}",
+            f"attention over the cache at context 512, % of a token's instructions, model a, {cpu}, a16",
             10,
             operator.le,
-            partial(_attention, cpu, ours),
+            partial(_attention, cpu),
             1,
         )
-        for ours in ("a16", "a8")
         for cpu in ("x86-64-v3", "cortex-a53")
     ),
     *(
