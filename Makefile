@@ -46,7 +46,7 @@ families: ## rewrite docs/families.md: every family's configurations against tra
 	@scripts/setup.sh oracle
 	@PYTHONPATH=tests $(PY) tests/oracle/make_family_table.py
 
-bench: ## measure beside llama.cpp, write benchmarks/results/ (45 minutes the first time; BENCH="--quick --only decode")
+bench: ## measure beside llama.cpp, write benchmarks/results/ (over an hour the first time; BENCH="--quick --only decode")
 	@scripts/setup.sh bench
 	@$(PY) benchmarks/run.py $(BENCH)
 

@@ -1,6 +1,6 @@
 """Measures our firmware beside llama.cpp, and writes benchmarks/results/ (make bench).
 
-    .venv/bin/python benchmarks/run.py                    everything that is not measured yet, an hour
+    .venv/bin/python benchmarks/run.py                    everything that is not measured yet, over an hour
     .venv/bin/python benchmarks/run.py --only decode,startup --model a,b --quick
     .venv/bin/python benchmarks/run.py --report           only the page and the plots
 
