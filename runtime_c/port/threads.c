@@ -23,8 +23,9 @@ enum { SPIN_ROUNDS = 2000 };
 enum { MOST_CUTS = 16, LEAST_CUT_ITEMS = 8 };
 
 /* A worker whose core is wanted by another process, and which made the caller wait for that, rests for a while: the
- * others, the caller included, do its share. The rest is longer where the last one was of no use. */
-enum { LEAST_REST_MS = 64, MOST_REST_MS = 1024, REST_FACTOR = 4 };
+ * others, the caller included, do its share. The rest is longer where the last one was of no use. Then it polls for
+ * longer than a time slice before it takes a share again: who still wants the core takes it from nothing. */
+enum { LEAST_REST_MS = 64, MOST_REST_MS = 1024, REST_FACTOR = 4, PROBE_MS = 10 };
 
 /* A job that one thread does in less time is not worth dividing. A test divides all of them. */
 #ifndef THREADS_LEAST_JOB_NS
@@ -188,10 +189,26 @@ static void rest(Worker *worker) {
     worker->rest_ms = was_of_no_use ? worker->rest_ms * REST_FACTOR : LEAST_REST_MS;
     worker->rest_ms = worker->rest_ms < MOST_REST_MS ? worker->rest_ms : MOST_REST_MS;
     struct timespec time = {worker->rest_ms / 1000, worker->rest_ms % 1000 * 1000000L};
-    atomic_fetch_add(&team.n_resting, 1);
     sleep_on(&team.stopping, 0, &time);
-    atomic_fetch_sub(&team.n_resting, 1);
     worker->rested = clock_ticks();
+}
+
+/* Returns whether another process has taken the core within PROBE_MS of polling. */
+static bool is_core_wanted(Worker *worker) {
+    uint64_t end = clock_ticks() + (uint64_t)clock_hz() * PROBE_MS / 1000;
+    (void)was_preempted(worker);
+    while (clock_ticks() < end && atomic_load(&team.stopping) == 0) {
+        cpu_relax();
+    }
+    return was_preempted(worker);
+}
+
+static void leave_share_to_others(Worker *worker) {
+    atomic_fetch_add(&team.n_resting, 1);
+    do {
+        rest(worker);
+    } while (is_core_wanted(worker) && atomic_load(&team.stopping) == 0);
+    atomic_fetch_sub(&team.n_resting, 1);
 }
 
 /* After the last cut of a job: wakes the caller, if it sleeps. Returns whether this worker kept it waiting too long. */
@@ -215,7 +232,7 @@ static void *worker_main(void *argument) {
             return NULL;
         }
         if (run_cuts(worker->thread, seen) && wake_caller() && was_preempted(worker)) {
-            rest(worker);
+            leave_share_to_others(worker);
         }
     }
 }
