@@ -1,7 +1,8 @@
 /* Products with 8-bit weights for NEON; matvec_w8_portable.c is the specification.
  *
- * Weights are widened to int16 and multiplied with whole activation codes; a row has 4 partial sums of 32 bits, which
- * together stay below 128 * 127 * 32512 < 2^30 in a group. */
+ * a16: weights are widened to int16 and multiplied with whole activation codes; a row has 4 partial sums of 32 bits,
+ * which together stay below 128 * 127 * 32512 < 2^30 in a group. a8: products of two bytes each are added in 16 bits,
+ * two at a time: at most 2 * 128 * 127 = 32512. */
 #include <arm_neon.h>
 
 #include "kernels/inline.h"
@@ -10,32 +11,50 @@
 
 enum { GROUP_BLOCKS = MODEL_GROUP_SIZE / BLOCK_INPUTS };
 
-/* sums + the products of 16 weights with 16 codes. */
-ALWAYS_INLINE int32x4_t add_products(int32x4_t sums, const int8_t *weights, int16x8_t front, int16x8_t back) {
+/* 16 codes of the input, and what adds their products with 16 weights to sums. */
+#if MODEL_ACTIVATION_BITS == 8
+typedef int8x16_t Inputs;
+
+ALWAYS_INLINE Inputs load_inputs(const Activation *x, int at) {
+    return vld1q_s8(x->high + at);
+}
+
+ALWAYS_INLINE int32x4_t add_products(int32x4_t sums, const int8_t *weights, Inputs inputs) {
+    const int8x16_t bytes = vld1q_s8(weights);
+    const int16x8_t front = vmull_s8(vget_low_s8(bytes), vget_low_s8(inputs));
+    return vpadalq_s16(sums, vmlal_high_s8(front, bytes, inputs));
+}
+#else
+typedef int16x8x2_t Inputs;
+
+ALWAYS_INLINE Inputs load_inputs(const Activation *x, int at) {
+    return (Inputs){{vld1q_s16(x->codes + at), vld1q_s16(x->codes + at + 8)}};
+}
+
+ALWAYS_INLINE int32x4_t add_products(int32x4_t sums, const int8_t *weights, Inputs inputs) {
     const int8x16_t bytes = vld1q_s8(weights);
     const int16x8_t front_weights = vmovl_s8(vget_low_s8(bytes));
     const int16x8_t back_weights = vmovl_high_s8(bytes);
-    sums = vmlal_s16(sums, vget_low_s16(front_weights), vget_low_s16(front));
-    sums = vmlal_high_s16(sums, front_weights, front);
-    sums = vmlal_s16(sums, vget_low_s16(back_weights), vget_low_s16(back));
-    return vmlal_high_s16(sums, back_weights, back);
+    sums = vmlal_s16(sums, vget_low_s16(front_weights), vget_low_s16(inputs.val[0]));
+    sums = vmlal_high_s16(sums, front_weights, inputs.val[0]);
+    sums = vmlal_s16(sums, vget_low_s16(back_weights), vget_low_s16(inputs.val[1]));
+    return vmlal_high_s16(sums, back_weights, inputs.val[1]);
 }
+#endif
 
 /* The products of one more group added; scales: the record of this panel and group. */
 ALWAYS_INLINE PanelSums add_group(PanelSums y, const int8_t *codes, const uint8_t *scales, const Activation *x,
                                   int group, int n_blocks) {
-    const int16_t *inputs = x->codes + group * MODEL_GROUP_SIZE;
+    int at = group * MODEL_GROUP_SIZE;
     int32x4_t sums[PANEL_ROWS];
     for (int row = 0; row < PANEL_ROWS; row++)
         sums[row] = vdupq_n_s32(0);
-    for (int block = 0; block < n_blocks; block++, codes += W8_BLOCK_BYTES, inputs += BLOCK_INPUTS) {
-        const int16x8_t a = vld1q_s16(inputs);
-        const int16x8_t b = vld1q_s16(inputs + 8);
-        const int16x8_t c = vld1q_s16(inputs + 16);
-        const int16x8_t d = vld1q_s16(inputs + 24);
+    for (int block = 0; block < n_blocks; block++, codes += W8_BLOCK_BYTES, at += BLOCK_INPUTS) {
+        const Inputs front = load_inputs(x, at);
+        const Inputs back = load_inputs(x, at + 16);
         for (int row = 0; row < PANEL_ROWS; row++) {
-            sums[row] = add_products(sums[row], codes + row * BLOCK_INPUTS, a, b);
-            sums[row] = add_products(sums[row], codes + row * BLOCK_INPUTS + 16, c, d);
+            sums[row] = add_products(sums[row], codes + row * BLOCK_INPUTS, front);
+            sums[row] = add_products(sums[row], codes + row * BLOCK_INPUTS + 16, back);
         }
     }
     const int32x4_t front = sum_four_rows(sums[0], sums[1], sums[2], sums[3]);
