@@ -18,7 +18,7 @@ from suite.places import BENCHMARKS, ROOT, WORK, Json
 
 COUNT = re.compile(r"^(\S+)\s+a(\d+)\s+(\S+)\s+([\d.]+)", re.MULTILINE)
 TIME_LIMIT_S = 3600
-STAGES_CONTEXT = 512
+STAGES_CONTEXT, TIMED_TOKENS = 512, 256
 
 
 def program(name: str, *arguments: str | Path) -> Json:
@@ -68,7 +68,10 @@ def stages(letters: Sequence[str]) -> Json:
             f"{letter} {built.board.split('/')[0]} {built.name}": count
             for built, count in zip(builds, counts, strict=True)
         }
-        found[f"{letter} time"] = with_json("stage_times.py", model.folder() / "quantized" / "model")
+        tokens = str(min(TIMED_TOKENS, model.context - 32))
+        found[f"{letter} time"] = with_json(
+            "stage_times.py", model.folder() / "quantized" / "model", "--tokens", tokens
+        )
     return found
 
 

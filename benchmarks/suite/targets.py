@@ -13,7 +13,10 @@ from suite.figures import best, further_faults, middle, paired, spread
 from suite.places import Json
 
 BUILT_FOR = ("x86-64-v3", "cortex-a53")  # by build_speed.py
-OVER_THE_CACHE, PRODUCTS = "attention over the cache", "matrices"  # stages: the first, and those that end so
+OVER_THE_CACHE, PRODUCTS = (
+    "attention over the cache",
+    ("matrices", "matrix"),
+)  # stages: the first, and those that end so
 REACHED, MISSED, UNKNOWN = "reached", "not reached", "not measured"
 Figures = Json  # step -> model -> what the step measured
 

@@ -124,7 +124,7 @@ def test_a_trial_is_called_one(results: dict[str, Any]) -> None:
 @pytest.mark.parametrize("percent, state", [(9.5, REACHED), (10.5, MISSED)])
 def test_attention_is_that_of_decoding(percent: float, state: str) -> None:
     """Not of the prompts, whose shares differ; products are no rest that should be vectorised."""
-    shares = {"attention over the cache": percent, "expert matrices": 80.0, "rotary": 4.0}
+    shares = {"attention over the cache": percent, "expert matrices": 70.0, "head matrix": 10.0, "rotary": 4.0}
     stages = {name: {"percent": of} for name, of in shares.items()}
     points = [{"point": "prompt of 512", "stages": {}}, {"point": "decode at 512", "stages": stages}]
     found = {"stages": {"all": {"a cortex-a53 a16": {"figures": points}}}}
