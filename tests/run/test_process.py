@@ -114,11 +114,19 @@ def test_deadline_holds_for_a_process_that_keeps_its_output_open(native: Runner,
 
 
 def alive(pid: int) -> bool:
-    """Whether a process still runs; one that waits for its parent to look at it does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    """Whether a process goes on running; one that waits for its parent to look at it does not.
+
+    A process that was killed dies when it is given a core next: it has 2 s for that.
+    """
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0] in "ZX":
+                return False
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        time.sleep(0.01)
+    return True
 
 
 @pytest.mark.parametrize(
