@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/build_speed.py [FOLDER] [--board x86-64-v3] [--layers 8] [--json FILE]
 
-Makes a seeded checkpoint with the shape of OLMoE (the default becomes a model folder of 122 MB) in FOLDER, or in one that is
+Makes a seeded checkpoint with the shape of OLMoE (the default becomes a model folder of 121 MB) in FOLDER, or in one that is
 removed in the end, and runs the commands as a user would. "held" is the anonymous memory of the largest process, sampled
 every 5 ms: what it allocated; "resident" also counts the pages of mapped files, which the system takes back when it needs
 them. The steps of a build are told apart by the lines that it prints.

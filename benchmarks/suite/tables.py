@@ -237,5 +237,5 @@ def stages(figures: Json) -> list[str]:
 
 
 def text_block(found: Json) -> list[str]:
-    """What another program printed, as it is."""
-    return ["```", *found["text"].splitlines(), "```", ""]
+    """What another program printed, as it is; nothing of one that failed before it printed."""
+    return ["```", *found["text"].splitlines(), "```", ""] if found["text"] else []

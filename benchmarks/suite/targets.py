@@ -344,7 +344,7 @@ TARGETS = (
     *(
         Target(
             f"build-{board}",
-            f"build of 122 MB after quantization, seconds, {board}",
+            f"build of 121 MB after quantization, seconds, {board}",
             10,
             operator.lt,
             partial(_builder, f"build for {board}", "seconds"),
