@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import StatisticsError, median
@@ -13,10 +13,8 @@ from suite.figures import best, further_faults, middle, paired, spread
 from suite.places import Json
 
 BUILT_FOR = ("x86-64-v3", "cortex-a53")  # by build_speed.py
-OVER_THE_CACHE, PRODUCTS = (
-    "attention over the cache",
-    ("matrices", "matrix"),
-)  # stages: the first, and those that end so
+OVER_THE_CACHE = "attention over the cache"  # a stage
+PRODUCTS = ("matrices", "matrix")  # ends of the names of stages that are products
 REACHED, MISSED, UNKNOWN = "reached", "not reached", "not measured"
 Figures = Json  # step -> model -> what the step measured
 
@@ -84,10 +82,13 @@ def _decode(model: str, threads: str, ours: str, f: Figures) -> float:
     return paired(rows, "tokens_per_s", ours, best(rows, "tokens_per_s", peer_names(rows))).median
 
 
+def _two_against_one(rows: Callable[[str], Sequence[Json]]) -> float:
+    """Two threads against one, round by round; `rows` gets "1" or "2"."""
+    return paired({threads: rows(threads) for threads in "12"}, "tokens_per_s", "2", "1").median
+
+
 def _scaling(model: str, ours: str, f: Figures) -> float:
-    """Two threads against one, round by round."""
-    one, two = (f["decode"][model][n]["engines"][ours] for n in ("1", "2"))
-    return paired({"1": one, "2": two}, "tokens_per_s", "2", "1").median
+    return _two_against_one(lambda threads: f["decode"][model][threads]["engines"][ours])
 
 
 def _prefill(ours: str, f: Figures) -> float:
@@ -105,14 +106,16 @@ def _first_ratio(kind: str, f: Figures) -> float:
     return paired(rows, "first_us", "a16", best(rows, "first_us", members, least=True)).median
 
 
+def _binary_bytes(f: Figures) -> float:
+    return float(f["build"]["a"]["a16"]["binary_bytes"])
+
+
 def _memory_of_binary(f: Figures) -> float:
-    binary = float(f["build"]["a"]["a16"]["binary_bytes"])
-    return middle(f["decode"]["a"]["1"]["engines"]["a16"], "peak_bytes") / binary
+    return middle(f["decode"]["a"]["1"]["engines"]["a16"], "peak_bytes") / _binary_bytes(f)
 
 
 def _memory_prefaulted(f: Figures) -> float:
-    binary = float(f["build"]["a"]["a16"]["binary_bytes"])
-    return float(f["faults"]["a"]["a16 prefaulted"]["peak_bytes"]) / binary
+    return float(f["faults"]["a"]["a16 prefaulted"]["peak_bytes"]) / _binary_bytes(f)
 
 
 def _memory_ratio(f: Figures) -> float:
@@ -144,10 +147,8 @@ def _busy(threads: str, f: Figures) -> float:
     return middle(found["busy"]["a16"], "p99_us") / middle(found["quiet"]["a16"], "median_us")
 
 
-def _two_against_one(ours: str, f: Figures) -> float:
-    """Beside a busy core, round by round."""
-    one, two = (f["neighbour"]["a"][n]["busy"][ours] for n in ("1", "2"))
-    return paired({"1": one, "2": two}, "tokens_per_s", "2", "1").median
+def _busy_scaling(ours: str, f: Figures) -> float:
+    return _two_against_one(lambda threads: f["neighbour"]["a"][threads]["busy"][ours])
 
 
 def _faults(f: Figures) -> float:
@@ -324,7 +325,7 @@ TARGETS = (
             f"two threads against one, one core busy, model a, {ours}",
             1,
             operator.ge,
-            partial(_two_against_one, ours),
+            partial(_busy_scaling, ours),
         )
         for ours in ("a16", "a8")
     ),
